@@ -1,0 +1,61 @@
+# Every target prepares the virtual environment by itself; nothing but Python 3.11 or newer is needed before.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUNTIME := $(VENV)/.runtime-installed
+DEVELOPMENT := $(VENV)/.development-installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo up test lint bench messages lock format clean
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+
+demo: $(RUNTIME) ## everything with sample data, no key needed; Ctrl-C stops it
+	@exec $(BIN)/python manage.py demo $(ARGS)
+
+up: $(RUNTIME) ## the product for real use; ARGS="--host 0.0.0.0 --port 80 --workers 4"
+	@exec $(BIN)/python manage.py up $(ARGS)
+
+test: $(DEVELOPMENT) ## all tests this machine can run; ARGS are pytest's
+	@.ci/test $(ARGS)
+
+lint: $(DEVELOPMENT) ## every wall: ruff, mypy, import-linter, djlint, migrations, checks, translations
+	@.ci/lint
+
+bench: $(DEVELOPMENT) ## measure the product against the floor server; ARGS are the harness's
+	@$(BIN)/python -m bench $(ARGS)
+
+messages: $(DEVELOPMENT) ## collect new sentences into locale/ (needs gettext)
+	@$(BIN)/python manage.py makemessages -l zh_Hans --no-wrap --no-location --ignore '.venv/*' --ignore 'tests/*'
+
+lock: $(DEVELOPMENT) ## write constraints.txt anew from the two requirements files
+	@.ci/lock
+
+format: $(DEVELOPMENT) ## let ruff lay out the code
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
+
+clean: ## remove what can be made again; the database and the secrets in .deer-flow stay
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache test-artefacts
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} + ; find locale -name '*.mo' -delete
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Python 3.11 or newer is needed; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || true)." ; \
+	  echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)" ; exit 1 ; }
+	@$(PYTHON) -m venv $(VENV) || { \
+	  echo "The virtual environment could not be made. On Debian: apt-get install python3-venv" ; \
+	  rm -rf $(VENV) ; exit 1 ; }
+
+# A stamp is newer than the files it was made from, so a second start installs nothing.
+$(RUNTIME): $(BIN)/python requirements.txt constraints.txt
+	@echo "Installing (only when requirements change) ..."
+	@$(PIP) install -r requirements.txt -c constraints.txt
+	@touch $@
+
+$(DEVELOPMENT): $(BIN)/python requirements.txt requirements-dev.txt constraints.txt
+	@echo "Installing for development (only when requirements change) ..."
+	@$(PIP) install -r requirements.txt -r requirements-dev.txt -c constraints.txt
+	@touch $@ $(RUNTIME)

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from django.contrib import admin
+from django.contrib.auth import views as auth_views
+from django.templatetags.static import static
+from django.urls import include, path
+from django.utils.functional import lazy
+from django.views.generic import RedirectView
+
+from deerflow_site.login import LoginForm
+from deerflow_site.views import set_up
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("setup/<str:token>/", set_up, name="setup"),
+    path(
+        "login/",
+        auth_views.LoginView.as_view(authentication_form=LoginForm, redirect_authenticated_user=True),
+        name="login",
+    ),
+    path("logout/", auth_views.LogoutView.as_view(), name="logout"),
+    path("i18n/", include("django.conf.urls.i18n")),
+    path("favicon.ico", RedirectView.as_view(url=lazy(static, str)("deerflow_site/favicon.svg"))),
+    path("", include("runs.web.urls")),
+]

@@ -1,0 +1,242 @@
+"""Options for what lives outside the process: models, tools, MCP servers, remote and ACP agents."""
+
+# ruff: noqa: TC003
+# pydantic reads the annotations below while the program runs.
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from engine.config.fields import (
+    Count,
+    Description,
+    Environment,
+    Expected,
+    FilePath,
+    Flag,
+    Headers,
+    HostOrNetwork,
+    HttpUrl,
+    HttpUrlOrVariable,
+    Label,
+    LabelName,
+    Line,
+    Note,
+    Price,
+    Seconds,
+    Section,
+    SubagentName,
+    Temperature,
+    Tokens,
+    Use,
+    Words,
+)
+
+
+class PriceConfig(Section):
+    """Prices per million tokens, in the deployment's one currency. `cached_input` None: as `input`."""
+
+    input: Price
+    cached_input: Price | None = None
+    output: Price
+
+
+class ModelConfig(Section):
+    """One chat model. Keys that are not fields here are `extra`: keyword arguments for the class `use` names.
+
+    `$VAR` stays as written in `api_key`, `base_url`, `model` and `extra`; `expand_model` replaces it.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, JsonValue] = Field(init=False)
+
+    name: LabelName
+    use: Use
+    display_name: Label = ""
+    model: Line | None = None
+    api_key: Annotated[Words | None, Field(repr=False)] = None
+    base_url: HttpUrlOrVariable | None = None
+    temperature: Temperature | None = None
+    max_tokens: Tokens | None = None
+    timeout_seconds: Seconds | None = None
+    price: PriceConfig | None = None
+    max_concurrency: Count | None = None
+
+    @property
+    def extra(self) -> Mapping[str, JsonValue]:
+        return self.__pydantic_extra__
+
+    @field_validator("name")
+    @classmethod
+    def _inherit_is_taken(cls, name: str) -> str:
+        if name == "inherit":
+            raise ValueError("inherit is the word for the lead's own model and cannot name one")
+        return name
+
+    @model_validator(mode="after")
+    def _extra_keys_can_be_arguments(self) -> ModelConfig:
+        wrong = [key for key in self.extra if not key.isidentifier()]
+        if wrong:
+            raise ValueError(f"the option {wrong[0][:60]!r} cannot be passed on as a keyword argument")
+        return self
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        yield from (pair for pair in super().__repr_args__() if pair[0] not in self.extra)
+
+
+class ToolConfig(Section):
+    """One further tool for leads, found at `use`."""
+
+    name: LabelName
+    use: Use
+    group: Label = ""
+
+
+McpTransport = Literal["stdio", "sse", "streamable_http"]
+
+
+class McpServerConfig(Section):
+    """One MCP server: started as a process (`command`) or reached at a `url`, exactly one of them."""
+
+    command: FilePath | None = None
+    args: tuple[Words, ...] = ()
+    env: Environment
+    cwd: FilePath | None = None
+    headers: Headers
+    url: Annotated[HttpUrl | None, Field(validate_default=True)] = None
+    transport: Annotated[McpTransport | None, Field(validate_default=True)] = None
+    description: Note = ""
+    enabled: Flag = True
+    timeout_seconds: Seconds = 60
+
+    @field_validator("url")
+    @classmethod
+    def _one_way_in(cls, url: str | None, info: ValidationInfo) -> str | None:
+        if "command" in info.data and (url is None) == (info.data["command"] is None):
+            raise ValueError("a server has either a command or a url")
+        return url
+
+    @field_validator("transport")
+    @classmethod
+    def _transport_fits(cls, transport: McpTransport | None, info: ValidationInfo) -> McpTransport | None:
+        if "url" not in info.data:
+            return transport
+        possible = {"stdio"} if info.data["url"] is None else {"streamable_http", "sse"}
+        if transport is not None and transport not in possible:
+            raise ValueError("stdio goes with a command, sse and streamable_http go with a url")
+        return transport or ("stdio" if info.data["url"] is None else "streamable_http")
+
+
+class EnvKeyPolicy(StrEnum):
+    """When the SDK's environment keys go along: to LangChain's own hosts, always, or never."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+def _env_key_policy(value: object) -> EnvKeyPolicy:
+    if isinstance(value, EnvKeyPolicy):
+        return value
+    if isinstance(value, bool):
+        return EnvKeyPolicy.ALWAYS if value else EnvKeyPolicy.NEVER
+    if value == "auto":
+        return EnvKeyPolicy.AUTO
+    raise Expected("expected auto, true or false")
+
+
+class RemoteAgentConfig(Section):
+    """One async subagent. `url` None: a graph of this deployment; otherwise an Agent Protocol server.
+
+    Source: product.md §6 and the keys deepagents 0.7.32 accepts.
+    """
+
+    name: SubagentName
+    description: Description
+    graph_id: Line
+    url: HttpUrl | None = None
+    headers: Headers
+    use_env_key: Annotated[EnvKeyPolicy, BeforeValidator(_env_key_policy)] = EnvKeyPolicy.AUTO
+    webhook: HttpUrl | None = None
+    update_strategy: Literal["interrupt", "enqueue"] = "interrupt"
+    notify_parent: Flag = True
+    mode: Literal["isolated", "fork"] = "isolated"
+
+
+class PermissionPolicy(StrEnum):
+    """What happens when an ACP agent asks for permission."""
+
+    DENY = "deny"
+    ALLOW_ONCE = "allow_once"
+    ASK = "ask"
+
+
+class AcpPermissionsConfig(Section):
+    """A policy per ACP tool kind. None: `default`, which never allows: what is allowed is named."""
+
+    default: Literal["deny", "ask"] = "deny"
+    read: PermissionPolicy | None = None
+    edit: PermissionPolicy | None = None
+    delete: PermissionPolicy | None = None
+    move: PermissionPolicy | None = None
+    search: PermissionPolicy | None = None
+    execute: PermissionPolicy | None = None
+    think: PermissionPolicy | None = None
+    fetch: PermissionPolicy | None = None
+    switch_mode: PermissionPolicy | None = None
+    other: PermissionPolicy | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_word_for_all(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if value not in {"deny", "ask"}:
+            raise Expected("expected deny, ask, or a mapping of tool kinds to deny, allow_once or ask")
+        return {"default": value}
+
+
+class AcpAgentConfig(Section):
+    """One external agent process: an explicit argv, never a shell line. `env` values may hold `$VAR`."""
+
+    command: FilePath
+    args: tuple[Words, ...] = ()
+    env: Environment
+    description: Description
+    model: Line | None = None
+    timeout_seconds: Seconds = 1800
+    permissions: AcpPermissionsConfig | None = None
+    auto_approve_permissions: Flag = False
+
+    @field_validator("auto_approve_permissions")
+    @classmethod
+    def _one_permission_rule(cls, approve: bool, info: ValidationInfo) -> bool:
+        if approve and info.data.get("permissions") is not None:
+            raise ValueError("write either permissions or auto_approve_permissions")
+        return approve
+
+    def policy_for(self, tool_kind: str) -> PermissionPolicy:
+        """The policy for one ACP tool kind; a kind that nobody named follows the default."""
+        if self.auto_approve_permissions:
+            return PermissionPolicy.ALLOW_ONCE
+        rules = self.permissions or AcpPermissionsConfig()
+        named = getattr(rules, tool_kind) if tool_kind in AcpPermissionsConfig.model_fields else None
+        return PermissionPolicy(named or rules.default)
+
+
+class OutboundConfig(Section):
+    """Hosts and networks, besides public ones, that requests made for agents may reach."""
+
+    allow_private: tuple[HostOrNetwork, ...] = ()

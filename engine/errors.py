@@ -1,0 +1,193 @@
+"""What goes wrong between us and a model, as a stable code and one sentence for the operator.
+
+No provider's SDK is imported: its exceptions are known by their status code and by the names of their
+classes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from engine.text import clean, shorten
+
+MAX_QUOTE_CHARACTERS: Final = 200
+MAX_CAUSES: Final = 8
+
+
+class EngineError(Exception):
+    """Base of everything the engine raises on purpose."""
+
+
+class UnknownModel(EngineError):
+    """No model of this name is configured."""
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        names = ", ".join(known) or "none"
+        super().__init__(f'there is no model "{shorten(clean(name), 80)}"; configured models: {names}')
+        self.name = name
+
+
+class ModelUnavailable(EngineError):
+    """The model is configured but cannot be used."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f'the model "{name}" is not available: {reason}')
+        self.name = name
+        self.reason = reason
+
+
+class NoModel(EngineError):
+    """No model is configured, or none of them is available."""
+
+
+class StreamCut(EngineError):
+    """The model's answer ended before the model had said that it was finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFault:
+    """`code` is one of the platform's error codes; `sentence` is safe to show: no key, no request body."""
+
+    code: str
+    sentence: str
+
+
+_UNREACHABLE = ModelFault("model_unreachable", "The model server cannot be reached.")
+_SILENT = ModelFault("model_unreachable", "The model server did not answer in time.")
+_CUT = ModelFault("model_stream_cut", "The model's answer was cut off before it was finished.")
+_GARBAGE = ModelFault("model_failed", "The model server's answer could not be read: it is not what its API promises.")
+
+# Most specific first within a class's own bases: the first name found in the bases' order wins.
+_BY_CLASS_NAME: Final[Mapping[str, ModelFault]] = {
+    "StreamCut": _CUT,
+    "APITimeoutError": _SILENT,
+    "TimeoutException": _SILENT,
+    "StreamChunkTimeoutError": _SILENT,
+    "TimeoutError": _SILENT,
+    "RemoteProtocolError": _CUT,
+    "ReadError": _CUT,
+    "StreamError": _CUT,
+    "IncompleteRead": _CUT,
+    "ClientPayloadError": _CUT,
+    "APIConnectionError": _UNREACHABLE,
+    "ConnectError": _UNREACHABLE,
+    "NetworkError": _UNREACHABLE,
+    "ConnectionError": _UNREACHABLE,
+    "UnsupportedProtocol": ModelFault("model_unreachable", "The model server's base_url is not a usable address."),
+    "InvalidURL": ModelFault("model_unreachable", "The model server's base_url is not a usable address."),
+    "APIResponseValidationError": _GARBAGE,
+    "JSONDecodeError": _GARBAGE,
+    "UnicodeDecodeError": _GARBAGE,
+    "ContextOverflowError": ModelFault(
+        "model_bad_request", "The conversation is longer than the model's context allows."
+    ),
+    "OutputParserException": _GARBAGE,
+}
+_TOO_LONG = re.compile(
+    r"context.?(length|window)|maximum context|prompt is too long|too many (input )?tokens|input is too long",
+    re.I,
+)
+_SECRET = re.compile(
+    r"(?:bearer|basic)\s+\S+"
+    r"|\b(?:sk|pk|rk|key|api|xai|gsk|ghp|hf)[-_][\w*.-]{6,}"
+    r"|(?:api[-_ ]?key|authorization|token|secret|password)\W{1,4}(?!limit|count)\S{8,}"
+    r"|\b(?=\w*\d)(?=\w*[a-z])[\w-]{28,}"
+    r"|://[^\s/@]+@",
+    re.I,
+)
+
+
+def explain_model_error(exception: BaseException) -> ModelFault:
+    """Say what a failed model call means. Never raises; what is not known is `model_failed`.
+
+    Looks along the chain of causes, outermost first, since SDKs wrap what really happened.
+    """
+    for error in _causes(exception):
+        fault = _own_fault(error) or _by_status(error) or _by_class(error)
+        if fault:
+            return fault
+    return ModelFault("model_failed", f"The model call failed ({type(exception).__name__}).")
+
+
+def _causes(exception: BaseException) -> Iterator[BaseException]:
+    error: BaseException | None = exception
+    for _ in range(MAX_CAUSES):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _own_fault(error: BaseException) -> ModelFault | None:
+    if isinstance(error, UnknownModel):
+        return ModelFault("model_unknown", _sentence(str(error)))
+    if isinstance(error, ModelUnavailable | NoModel):
+        return ModelFault("model_unavailable", _sentence(str(error)))
+    return None
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+def _by_status(error: BaseException) -> ModelFault | None:
+    status = _status_of(error)
+    if status is None:
+        return None
+    if status in (401, 403):
+        return ModelFault("model_refused_key", f"The model server refused the API key ({status}).")
+    if status == 429:
+        return ModelFault("model_rate_limited", "The model server answers that there are too many requests (429).")
+    if status >= 500 or status == 408:
+        return ModelFault("model_server_error", f"The model server failed ({status}).")
+    quote = _quoted(error)
+    if status == 404:
+        return ModelFault("model_unknown", f"The model server does not know this model or address (404){quote}")
+    if _TOO_LONG.search(quote):
+        return ModelFault(
+            "model_bad_request",
+            f"The conversation is longer than the model's context allows ({status}){quote}",
+        )
+    if status >= 400:
+        return ModelFault("model_bad_request", f"The model server refused the request ({status}){quote}")
+    return None
+
+
+def _status_of(error: BaseException) -> int | None:
+    for holder in (error, getattr(error, "response", None)):
+        for name in ("status_code", "status", "code"):
+            status = getattr(holder, name, None)
+            if isinstance(status, int) and not isinstance(status, bool) and 300 <= status < 600:
+                return status
+    return None
+
+
+def _by_class(error: BaseException) -> ModelFault | None:
+    for base in type(error).__mro__:
+        fault = _BY_CLASS_NAME.get(base.__name__)
+        if fault:
+            return fault
+    if any(base.__name__ == "APIError" for base in type(error).__mro__):
+        # An error the server reported inside a stream that had begun well: it carries no status.
+        return ModelFault("model_server_error", f"The model server broke off with an error{_quoted(error)}")
+    return None
+
+
+def _quoted(error: BaseException) -> str:
+    """The provider's own words, bounded, without what looks like a secret; "." when it said nothing."""
+    message = _provider_message(error)
+    if not message:
+        return "."
+    words = _SECRET.sub("[hidden]", " ".join(clean(message).split()))
+    return f": {shorten(words, MAX_QUOTE_CHARACTERS)}"
+
+
+def _provider_message(error: BaseException) -> str:
+    body = getattr(error, "body", None)
+    for holder in (body, body.get("error") if isinstance(body, Mapping) else None):
+        if isinstance(holder, Mapping) and isinstance(holder.get("message"), str):
+            return str(holder["message"])
+    return ""

@@ -1,0 +1,109 @@
+"""One entry of `models:` becomes a LangChain chat model."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import TYPE_CHECKING, Any, Final
+
+from langchain_core.language_models.chat_models import BaseChatModel
+from pydantic import ValidationError
+
+from engine.errors import ModelUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.config.schema import ModelConfig
+
+CONNECT_TIMEOUT_SECONDS: Final = 10.0
+READ_TIMEOUT_SECONDS: Final = 600.0  # of silence; a run's own deadline ends it earlier
+MAX_RETRIES: Final = 2
+
+# Our key → what provider classes call it, in order of preference.
+_SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "model": ("model", "model_name", "model_id"),
+    "api_key": ("api_key", "api_token"),
+    "base_url": ("base_url", "api_base", "endpoint_url"),
+    "temperature": ("temperature",),
+    "max_tokens": ("max_tokens", "max_output_tokens", "num_predict"),
+    "timeout_seconds": ("timeout", "request_timeout"),
+}
+_DEFAULTS: Final[Mapping[str, object]] = {"streaming": True, "stream_usage": True, "max_retries": MAX_RETRIES}
+
+
+def construct(model: ModelConfig) -> BaseChatModel:
+    """Build the chat model of an entry whose variables are expanded.
+
+    `use` may name a BaseChatModel class, an instance, or a function that returns one. Raises ModelUnavailable
+    with a reason that holds no value of the configuration.
+    """
+    target: Any = _load(model)
+    if isinstance(target, BaseChatModel):
+        return target
+    if not callable(target):
+        raise ModelUnavailable(model.name, f"{model.use} is not a chat model")
+    if isinstance(target, type) and not issubclass(target, BaseChatModel):
+        raise ModelUnavailable(model.name, f"{model.use} is not a LangChain chat model class")
+    arguments = _arguments(model, target)
+    try:
+        built = target(**arguments)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'options'}: {one['msg']}" for one in error.errors())
+        raise ModelUnavailable(model.name, f"its options are refused: {problems}"[:400]) from None
+    except Exception as error:
+        # A provider's class may raise anything, and its text may repeat the key.
+        raise ModelUnavailable(model.name, f"{model.use} raised {type(error).__name__} when it was built") from error
+    if not isinstance(built, BaseChatModel):
+        raise ModelUnavailable(model.name, f"{model.use} did not give a LangChain chat model")
+    return built
+
+
+def _load(model: ModelConfig) -> object:
+    module, _, attribute = model.use.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except AttributeError:
+        raise ModelUnavailable(model.name, f"the module {module} has no {attribute}") from None
+    except Exception as error:
+        raise ModelUnavailable(model.name, f"importing {module} failed ({type(error).__name__})") from error
+
+
+def _arguments(model: ModelConfig, target: Any) -> dict[str, object]:
+    accepted = _accepted(target)
+    arguments: dict[str, object] = {}
+    for key, spellings in _SPELLINGS.items():
+        value = getattr(model, key)
+        if value is None:
+            continue
+        spelling = next((name for name in spellings if accepted is None or name in accepted), None)
+        if spelling is None:
+            raise ModelUnavailable(model.name, f"{model.use} takes no {key}")
+        arguments[spelling] = value
+    arguments |= {name: default for name, default in _DEFAULTS.items() if accepted and name in accepted}
+    if _is_openai(target):
+        arguments["timeout"] = _openai_timeout(model.timeout_seconds)
+    return arguments | dict(model.extra)
+
+
+def _accepted(target: Any) -> frozenset[str] | None:
+    """The keyword arguments a class or function names; None when it takes any."""
+    if isinstance(target, type):
+        fields = target.model_fields  # type: ignore[attr-defined]
+        return frozenset(fields) | frozenset(field.alias for field in fields.values() if field.alias)
+    parameters = inspect.signature(target).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return None
+    return frozenset(parameter.name for parameter in parameters)
+
+
+def _is_openai(target: Any) -> bool:
+    return isinstance(target, type) and any(base.__module__.startswith("langchain_openai") for base in target.__mro__)
+
+
+def _openai_timeout(timeout_seconds: int | None) -> object:
+    from openai import Timeout
+
+    # langchain-openai shares one HTTP client between all models whose timeout is a plain number, also between
+    # event loops, which must never happen; a Timeout object gives each model a client of its own.
+    return Timeout(timeout_seconds or READ_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)

@@ -1,0 +1,111 @@
+"""The configured models by name: which can be used, which one a run gets, and the built chat models."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from engine.config.expand import expand_model
+from engine.errors import ModelUnavailable, NoModel, UnknownModel
+from engine.models.availability import Availability, availability_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from langchain_core.language_models.chat_models import BaseChatModel
+
+    from engine.config.schema import ModelConfig
+
+INHERIT = "inherit"
+
+
+class ModelRegistry:
+    """All models of one configuration. Make one per accepted configuration and keep it: it caches.
+
+    Importing this module does not import LangChain; `chat_model` does.
+    """
+
+    def __init__(self, models: Iterable[ModelConfig], environ: Mapping[str, str]) -> None:
+        self._models = {model.name: model for model in models}
+        self._environ = dict(environ)
+        self._checked: dict[str, Availability] = {}
+        self._built: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, BaseChatModel]] = WeakKeyDictionary()
+
+    def names(self) -> tuple[str, ...]:
+        """All configured models, in the file's order."""
+        return tuple(self._models)
+
+    def availability(self, name: str) -> Availability:
+        if name not in self._models:
+            return Availability(False, str(UnknownModel(name, self.names())))
+        if name not in self._checked:
+            self._checked[name] = availability_of(self._models[name], self._environ)
+        return self._checked[name]
+
+    def default_name(self) -> str:
+        """The first available model. Raises NoModel with the reason of each when there is none."""
+        for name in self._models:
+            if self.availability(name).ok:
+                return name
+        if not self._models:
+            raise NoModel("no model is configured")
+        reasons = "; ".join(f"{name}: {self.availability(name).reason}" for name in self._models)
+        raise NoModel(f"none of the configured models is available: {reasons}")
+
+    def resolve(self, requested: str | None, lead_model: str | None = None) -> str:
+        """The model of a run: the one asked for, else the lead's, else the first available one.
+
+        A model that was named is never replaced by another: raises UnknownModel or ModelUnavailable instead.
+        """
+        for name in (requested, lead_model):
+            if name and name != INHERIT:
+                return self._usable(name)
+        return self.default_name()
+
+    def config(self, name: str) -> ModelConfig:
+        """The entry as written. Raises UnknownModel."""
+        if name not in self._models:
+            raise UnknownModel(name, self.names())
+        return self._models[name]
+
+    def chat_model(self, name: str) -> BaseChatModel:
+        """The built model, one for each running event loop. Raises UnknownModel or ModelUnavailable."""
+        loop = asyncio.get_running_loop()
+        built = self._built.setdefault(loop, {})
+        if name not in built:
+            built[self._usable(name)] = self._build(name)
+        return built[name]
+
+    async def aclose(self) -> None:
+        """Close the HTTP connections of the models that were built on the running loop."""
+        for model in self._built.pop(asyncio.get_running_loop(), {}).values():
+            await _close_clients(model)
+
+    def _usable(self, name: str) -> str:
+        self.config(name)
+        state = self.availability(name)
+        if not state.ok:
+            raise ModelUnavailable(name, state.reason)
+        return name
+
+    def _build(self, name: str) -> BaseChatModel:
+        from engine.models.construct import construct
+
+        expanded, _ = expand_model(self._models[name], self._environ)
+        try:
+            return construct(expanded)
+        except ModelUnavailable as error:
+            self._checked[name] = Availability(False, error.reason)
+            raise
+
+
+async def _close_clients(model: BaseChatModel) -> None:
+    for attribute in ("root_async_client", "root_client", "_async_client", "_client"):
+        client = getattr(model, attribute, None)
+        close = getattr(client, "close", None) or getattr(client, "aclose", None)
+        if callable(close):
+            closing = close()
+            if inspect.isawaitable(closing):
+                await closing

@@ -1,0 +1,1 @@
+"""Where an agent's files live and its commands run."""

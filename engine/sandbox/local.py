@@ -1,0 +1,89 @@
+"""Runs commands on the host itself, for operators who said so. It bounds commands, it does not isolate."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import math
+import subprocess
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from engine.sandbox.base import Availability, CommandLimits, CommandResult
+from engine.sandbox.errors import SandboxUnavailable
+from engine.sandbox.execution import Launch, execute, limited_shell
+from engine.sandbox.processes import CHILDREN_NOT_LISTED, children_are_listed
+from engine.sandbox.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_MARK_NAME: Final = "SANDBOX_COMMAND"
+_PROBE_TIMEOUT_SECONDS: Final = 10
+
+
+class LocalSandbox:
+    """The host provider: process group, limits, clean environment, and an explicit opt-in."""
+
+    def __init__(self, *, allow_host_bash: bool, limits: CommandLimits | None = None) -> None:
+        self._allow_host_bash = allow_host_bash
+        self._limits = limits or CommandLimits()
+
+    def available(self) -> Availability:
+        if not self._allow_host_bash:
+            return Availability(
+                ok=False, reason="Commands on the host are switched off (sandbox.allow_host_bash is false)."
+            )
+        return _probe()
+
+    async def run(self, command: str, *, workspace: Path, timeout_seconds: float, output_limit: int) -> CommandResult:
+        availability = await asyncio.to_thread(self.available)
+        if not availability.ok:
+            raise SandboxUnavailable(availability.reason)
+        await asyncio.to_thread(Workspace(workspace).prepare)
+        # The kernel counts processes per user, which on the host is the service itself; here
+        # only the watch over the command's own processes bounds their number.
+        shell = limited_shell(self._limits, cpu_seconds=math.ceil(timeout_seconds) + 1, count_processes=False)
+        mark = uuid.uuid4().hex
+        launch = Launch(
+            argv=shell(command),
+            environment={"PATH": _PATH, "HOME": str(workspace), "LANG": "C.UTF-8", _MARK_NAME: mark},
+            folder=workspace,
+            mark=f"{_MARK_NAME}={mark}".encode(),
+        )
+        return await execute(launch, timeout_seconds=timeout_seconds, output_limit=output_limit, limits=self._limits)
+
+
+class NoSandbox:
+    """Stands where no provider may run commands, and says why."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def available(self) -> Availability:
+        return Availability(ok=False, reason=self._reason)
+
+    async def run(self, command: str, *, workspace: Path, timeout_seconds: float, output_limit: int) -> CommandResult:
+        raise SandboxUnavailable(self._reason)
+
+
+@functools.cache
+def _probe() -> Availability:
+    if not children_are_listed():
+        return Availability(ok=False, reason=CHILDREN_NOT_LISTED)
+    shell = limited_shell(CommandLimits(), cpu_seconds=_PROBE_TIMEOUT_SECONDS, count_processes=False)
+    try:
+        answer = subprocess.run(
+            shell("printf works"),
+            env={"PATH": _PATH},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PROBE_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return Availability(ok=False, reason=f"A trial command could not be run: {error}.")
+    if answer.stdout == b"works":
+        return Availability(ok=True)
+    return Availability(ok=False, reason=f"A trial command failed with exit code {answer.returncode}.")

@@ -1,0 +1,1 @@
+"""What agents may do. Names and choices load no agent stack; the tools themselves do."""

@@ -1,0 +1,75 @@
+"""Questions about the messages of a run: what is open, what was said last, what has been used. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from engine.ports import Counters
+from engine.usage import estimate_usage, usage_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_core.messages.tool import ToolCall
+
+
+def settle(messages: Sequence[BaseMessage]) -> tuple[ToolCall, ...]:
+    """The calls of the last reply that have no result, in order: what a lost worker left in flight."""
+    answered = set()
+    for message in reversed(messages):
+        if isinstance(message, ToolMessage):
+            answered.add(message.tool_call_id)
+        elif isinstance(message, AIMessage):
+            return tuple(call for call in message.tool_calls if call["id"] not in answered)
+        elif isinstance(message, HumanMessage):
+            return ()
+    return ()
+
+
+def is_answered(messages: Sequence[BaseMessage]) -> bool:
+    """Whether the last message is a reply that asks for nothing more: then there is nothing left to drive."""
+    return bool(messages) and isinstance(messages[-1], AIMessage) and not messages[-1].tool_calls
+
+
+def final_text(messages: Sequence[BaseMessage]) -> str:
+    """The text of the last reply, "" when it says nothing: no reply, only reasoning, or only blanks."""
+    reply = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
+    return _said(reply) if reply else ""
+
+
+def partial_text(messages: Sequence[BaseMessage]) -> str:
+    """What a run that ended early has to show: the last reply since the last request that says anything."""
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage):
+            return ""
+        if isinstance(message, AIMessage) and _said(message):
+            return _said(message)
+    return ""
+
+
+def counters_of(own: Sequence[BaseMessage], *, before: Sequence[BaseMessage] = ()) -> Counters:
+    """Rebuild what the guards of one run remember from `own`, the messages this run has stored so far.
+
+    `before` is the part of the thread that each of its model calls saw first; it only matters where a
+    provider reported no usage, so that the estimate is of the whole request.
+    """
+    counters = Counters()
+    seen = list(before)
+    for message in own:
+        if isinstance(message, AIMessage):
+            usage = usage_of(message) or estimate_usage(seen, message)
+            counters.model_calls += 1
+            counters.tokens += usage.total_tokens or 0
+            counters.tokens_estimated |= usage.estimated
+        elif isinstance(message, ToolMessage) and isinstance(message.artifact, dict):
+            counters.children_started += bool(message.artifact.get("child_run_id"))
+        if not isinstance(message, SystemMessage):
+            seen.append(message)
+    return counters
+
+
+def _said(message: AIMessage) -> str:
+    text = str(message.text)
+    return text if text.strip() else ""

@@ -1,0 +1,133 @@
+"""Messages as stored JSON and back. A stored row is all that a later attempt or a screen gets to see."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from engine.text import clean, clean_json, shorten
+
+MAX_METADATA_CHARACTERS: Final = 200
+_TYPES: Final[Mapping[str, type[BaseMessage]]] = {
+    "human": HumanMessage,
+    "ai": AIMessage,
+    "tool": ToolMessage,
+    "system": SystemMessage,
+}
+# What later requests or readers need; providers put whole request echoes and log probabilities beside it.
+_KEPT_METADATA: Final = (
+    "finish_reason",
+    "stop_reason",
+    "model_name",
+    "model_provider",
+    "output_version",
+    "usage_estimated",
+)
+_SECOND_COPIES: Final = frozenset({"tool_calls", "function_call"})  # of what stands in `tool_calls` already
+
+
+class WireError(ValueError):
+    """A stored message that cannot be read; its sentence names the field."""
+
+
+def to_wire(message: BaseMessage) -> dict[str, Any]:
+    """Give the message as JSON values with clean text; fields that say nothing are left out.
+
+    {"type": "human"|"ai"|"tool"|"system", "id", "content": text or content blocks, "name",
+    "tool_calls": [{"id", "name", "args"}], "usage_metadata", "response_metadata", "additional_kwargs",
+    "tool_call_id", "status": "success"|"error", "artifact"}. Raises WireError for another kind of message.
+    """
+    kind = next((name for name, cls in _TYPES.items() if isinstance(message, cls)), None)
+    if kind is None:
+        raise WireError(f"a message of type {message.type} is never stored")
+    wire: dict[str, Any] = {
+        "type": kind,
+        "id": message.id,
+        "content": _json(message.content),
+        "name": message.name,
+    }
+    if isinstance(message, AIMessage):
+        wire |= _ai_fields(message)
+    if isinstance(message, ToolMessage):
+        artifact = message.artifact if isinstance(message.artifact, dict) else None
+        wire |= {
+            "tool_call_id": clean(message.tool_call_id),
+            "status": message.status,
+            "artifact": _json(artifact),
+        }
+    return {field: value for field, value in wire.items() if field == "content" or value not in (None, "", [], {})}
+
+
+def from_wire(wire: Mapping[str, Any]) -> BaseMessage:
+    """Read what `to_wire` gave. Raises WireError for a row of another shape."""
+    cls = _TYPES.get(str(wire.get("type")))
+    if cls is None:
+        raise WireError(f"type: expected one of {', '.join(_TYPES)}, got {wire.get('type')!r:.80}")
+    fields: dict[str, Any] = {
+        "content": wire.get("content") or "",
+        "id": wire.get("id"),
+        "name": wire.get("name"),
+    }
+    if cls is AIMessage:
+        fields |= _ai_arguments(wire)
+    if cls is ToolMessage:
+        fields |= {
+            "tool_call_id": wire.get("tool_call_id") or "",
+            "status": wire.get("status") or "success",
+            "artifact": wire.get("artifact"),
+        }
+    try:
+        return cls(**fields)
+    except (ValueError, TypeError, KeyError) as error:
+        raise WireError(f"a stored {wire['type']} message does not have the right shape") from error
+
+
+def _ai_fields(message: AIMessage) -> dict[str, Any]:
+    extra = {name: value for name, value in message.additional_kwargs.items() if name not in _SECOND_COPIES}
+    return {
+        "tool_calls": [
+            {"id": clean(call["id"] or ""), "name": clean(call["name"]), "args": _json(call["args"])}
+            for call in message.tool_calls
+        ],
+        "usage_metadata": _json(message.usage_metadata),
+        "response_metadata": {
+            name: _bounded(value)
+            for name in _KEPT_METADATA
+            if (value := message.response_metadata.get(name)) is not None
+        },
+        "additional_kwargs": _json(extra),
+    }
+
+
+def _ai_arguments(wire: Mapping[str, Any]) -> dict[str, Any]:
+    calls = wire.get("tool_calls") or []
+    if not isinstance(calls, list) or not all(isinstance(call, Mapping) for call in calls):
+        raise WireError("tool_calls: expected a list of calls")
+    return {
+        "tool_calls": [
+            {
+                "type": "tool_call",
+                "id": call.get("id"),
+                "name": call.get("name"),
+                "args": call.get("args") or {},
+            }
+            for call in calls
+        ],
+        "usage_metadata": wire.get("usage_metadata"),
+        "response_metadata": dict(wire.get("response_metadata") or {}),
+        "additional_kwargs": dict(wire.get("additional_kwargs") or {}),
+    }
+
+
+def _bounded(value: object) -> str | int | bool:
+    return value if isinstance(value, bool | int) else shorten(clean(str(value)), MAX_METADATA_CHARACTERS)
+
+
+def _json(value: object) -> Any:
+    """The value with nothing in it that JSON cannot say: bytes and objects become their text."""
+    if value is None or isinstance(value, str):
+        return clean(value) if value else value
+    return json.loads(json.dumps(clean_json(value), default=str, skipkeys=True))

@@ -1,0 +1,42 @@
+"""Who asks: an API key on each request, looked up at that moment. The database thread all requests share."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from runs import api_keys
+from runs.agent_protocol.errors import Refused
+from runs.group_commit import GroupCommit
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from runs.api_keys import Scope
+    from runs.models import ApiKey
+
+_databases: dict[asyncio.AbstractEventLoop, GroupCommit] = {}
+
+
+def database() -> GroupCommit:
+    """The database thread of the running event loop."""
+    loop = asyncio.get_running_loop()
+    if loop not in _databases:
+        _databases[loop] = GroupCommit("wire-db")
+    return _databases[loop]
+
+
+async def key_of(request: Request, scope: Scope) -> ApiKey:
+    """The request's key. Raises Refused 401 without a valid one, 403 when it may not do this."""
+    text = request.headers.get("x-api-key", "")
+    if not text:
+        kind, _, value = request.headers.get("authorization", "").partition(" ")
+        text = value.strip() if kind.lower() == "bearer" else ""
+    if not text:
+        raise Refused(401, "no_key", "an API key is required: send it as x-api-key or as a bearer token")
+    key = await database().call(api_keys.authenticate, text)
+    if key is None:
+        raise Refused(401, "bad_key", "the API key is not valid")
+    if not api_keys.allows(key, scope):
+        raise Refused(403, "scope_missing", f"the API key lacks the scope {scope.value}")
+    return key

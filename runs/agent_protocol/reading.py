@@ -1,0 +1,78 @@
+"""Reads of the wire's endpoints. Each checks the owner: somebody else's thread or run does not exist."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from runs.agent_protocol.shapes import error_object, thread_object, values_object
+from runs.errors import BadInput, RunNotFound, ThreadNotFound
+from runs.event_types import EventType
+from runs.models import Event, Message, Run, Thread
+from runs.statuses import TO_LANGGRAPH, ThreadStatus
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from django.contrib.auth.models import AbstractBaseUser
+
+
+def messages_upto(thread_id: UUID, seq: int | None = None) -> list[str]:
+    """The transcript as JSON texts, up to an event's number or whole."""
+    rows = Message.objects.filter(thread_id=thread_id).order_by("seq")
+    if seq is not None:
+        rows = rows.filter(seq__lte=seq)
+    return list(rows.values_list("data", flat=True))
+
+
+def thread_exists(thread_id: UUID) -> bool:
+    return Thread.objects.filter(pk=thread_id).exists()
+
+
+def thread_answer(thread_id: UUID, owner: AbstractBaseUser) -> bytes:
+    thread = Thread.objects.visible_to(owner).filter(pk=thread_id).first()
+    if thread is None:
+        raise ThreadNotFound(thread_id)
+    messages = messages_upto(thread_id)
+    error = None
+    if thread.status == ThreadStatus.ERROR:
+        last = Run.objects.ended().filter(thread_id=thread_id).order_by("-ended_at").first()
+        error = error_object(last) if last else None
+    return thread_object(thread, values_object(messages) if messages else None, error)
+
+
+def find_run(thread_id: UUID, run_id: UUID, owner: AbstractBaseUser) -> Run:
+    run = Run.objects.visible_to(owner).filter(pk=run_id, thread_id=thread_id).first()
+    if run is None:
+        raise RunNotFound(run_id)
+    return run
+
+
+def list_runs(thread_id: UUID, owner: AbstractBaseUser, status: str | None, limit: int, offset: int) -> list[Run]:
+    """Newest first. `status` is a word of the wire."""
+    if not Thread.objects.visible_to(owner).filter(pk=thread_id).exists():
+        raise ThreadNotFound(thread_id)
+    runs = Run.objects.filter(thread_id=thread_id).order_by("-created_at", "-pk")
+    if status:
+        ours = [own for own, word in TO_LANGGRAPH.items() if word == status]
+        if not ours:
+            raise BadInput("status", f"expected one of {', '.join(sorted(set(TO_LANGGRAPH.values())))}")
+        runs = runs.filter(status__in=ours)
+    return list(runs[offset : offset + limit])
+
+
+def end_seq(run_id: UUID, thread_id: UUID) -> int | None:
+    """The number of the run's last event; None while it is active."""
+    rows = Event.objects.filter(thread_id=thread_id, run_id=run_id, type=EventType.RUN_ENDED)
+    seq: Any = rows.order_by("-seq").values_list("seq", flat=True).first()
+    return seq
+
+
+def final_values(run_id: UUID) -> bytes:
+    """What waiting for a run gives: the thread's state, or `__error__` for a run that failed."""
+    run = Run.objects.get(pk=run_id)
+    error = error_object(run)
+    if error is not None:
+        return orjson.dumps({"__error__": error})
+    return values_object(messages_upto(run.thread_id))

@@ -1,0 +1,76 @@
+"""Our rows as the objects of the wire. Facts: the reference server's recorded answers."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from starlette.responses import Response
+
+from runs.explain import why
+from runs.statuses import TO_LANGGRAPH, RunStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from runs.models import Run, Thread
+
+# The reference server derives the ids of its own assistants so; they survive a redeploy.
+_ASSISTANTS = uuid.UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
+
+
+def json_response(body: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    content = body if isinstance(body, bytes) else orjson.dumps(body)
+    return Response(content, status_code=status, headers=headers, media_type="application/json")
+
+
+def assistant_id(name: str) -> str:
+    return str(uuid.uuid5(_ASSISTANTS, name))
+
+
+def thread_object(thread: Thread, values: bytes | None, error: dict[str, str] | None = None) -> bytes:
+    """A thread; `values` is its state as JSON, None before the first message."""
+    head = orjson.dumps(
+        {
+            "thread_id": str(thread.pk),
+            "created_at": thread.created_at.isoformat(),
+            "updated_at": thread.updated_at.isoformat(),
+            "state_updated_at": thread.updated_at.isoformat(),
+            "metadata": thread.metadata,
+            "status": thread.status,
+            "config": {},
+            "interrupts": {},
+            "error": error,
+        }
+    )
+    return head[:-1] + b',"values":' + (values or b"null") + b"}"
+
+
+def values_object(messages: list[str]) -> bytes:
+    """A thread's state from transcript rows, which are JSON already."""
+    return b'{"messages":[' + ",".join(messages).encode() + b"]}"
+
+
+def run_object(run: Run) -> dict[str, Any]:
+    return {
+        "run_id": str(run.pk),
+        "thread_id": str(run.thread_id),
+        "assistant_id": assistant_id(run.agent),
+        "created_at": run.created_at.isoformat(),
+        "updated_at": (run.ended_at or run.started_at or run.created_at).isoformat(),
+        "status": TO_LANGGRAPH[RunStatus(run.status)],
+        "metadata": run.metadata,
+        "kwargs": {},
+        "multitask_strategy": "enqueue",
+        "error": error_object(run),
+    }
+
+
+def error_object(run: Run) -> dict[str, str] | None:
+    if run.status not in {RunStatus.ERROR, RunStatus.TIMEOUT}:
+        return None
+    sentence = run.error or why(
+        status=run.status, stop_reason=run.stop_reason, error_code=run.error_code, detail=run.stop_detail
+    )
+    return {"error": run.error_code or run.status, "message": sentence}

@@ -1,0 +1,77 @@
+"""Keys for programs: made once, shown once, kept as a SHA-256. A key is checked at each request."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from django.utils import timezone
+
+from runs.errors import BadInput
+from runs.models import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from django.contrib.auth.models import AbstractBaseUser
+
+_MARK = "sa_live_"
+_SHOWN = 12
+
+
+class Scope(StrEnum):
+    READ = "read"
+    RUN = "run"
+    ADMIN = "admin"
+
+
+def make_key(
+    owner: AbstractBaseUser, name: str, scopes: Iterable[str], expires_at: datetime | None = None
+) -> tuple[ApiKey, str]:
+    """A new key: its row and the key itself, which cannot be read again. Raises BadInput for unknown scopes."""
+    wanted = sorted(set(scopes))
+    if unknown := [scope for scope in wanted if scope not in set(Scope)]:
+        raise BadInput("scopes", f"unknown scope {unknown[0]}; scopes are {', '.join(Scope)}")
+    if not wanted:
+        raise BadInput("scopes", "choose at least one scope")
+    key = _MARK + secrets.token_urlsafe(32)
+    row = ApiKey.objects.create(
+        owner=owner,
+        name=name[:80],
+        prefix=key[:_SHOWN],
+        digest=digest(key),
+        scopes=wanted,
+        expires_at=expires_at,
+    )
+    return row, key
+
+
+def digest(key: str) -> str:
+    # The key has 256 random bits: a plain hash cannot be searched, a slow one would only slow every request.
+    return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
+
+
+def authenticate(key: str) -> ApiKey | None:
+    """The key's row with its owner, when it is neither revoked nor expired and the owner is active."""
+    row = ApiKey.objects.select_related("owner").filter(digest=digest(key), revoked_at__isnull=True).first()
+    if row is None or not row.owner.is_active:
+        return None
+    if row.expires_at is not None and row.expires_at <= timezone.now():
+        return None
+    return row
+
+
+def allows(row: ApiKey, scope: Scope) -> bool:
+    """Whether the key may do this; `admin` includes everything, `run` includes reading."""
+    granted = set(row.scopes)
+    if Scope.ADMIN in granted or scope in granted:
+        return True
+    return scope is Scope.READ and Scope.RUN in granted
+
+
+def revoke(key_id: int) -> bool:
+    """Make a key useless. False when there is none, or it was revoked before."""
+    return ApiKey.objects.filter(pk=key_id, revoked_at__isnull=True).update(revoked_at=timezone.now()) == 1

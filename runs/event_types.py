@@ -1,0 +1,140 @@
+"""The facts a thread's log may hold. Each is a frozen value; `payload` is what the event row stores as JSON.
+
+The same rows feed chat, admin, API, SSE and replay, so a field added here is added everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar, Literal
+
+
+class EventType(StrEnum):
+    MESSAGE = "message"  # data: the Message's own JSON {"type": "human"|"ai"|"tool", "id", "content", …}
+    DELTA = "delta"
+    RUN_QUEUED = "run.queued"
+    RUN_STARTED = "run.started"
+    RUN_WAITING = "run.waiting"
+    RUN_ENDED = "run.ended"
+    TASK_CREATED = "task.created"
+    TASK_STARTED = "task.started"
+    TASK_STEP = "task.step"
+    TASK_ENDED = "task.ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """Base of all facts but `message`, whose payload is the Message row itself."""
+
+    type: ClassVar[EventType]
+
+    def payload(self) -> dict[str, Any]:
+        """The fields as JSON values; those that say nothing (None, "" or {}) are left out."""
+        return {name: value for name, value in asdict(self).items() if value not in (None, "", {})}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta(Fact):
+    """A further piece of the reply that is being written. The `message` with this id replaces all its deltas."""
+
+    type: ClassVar[EventType] = EventType.DELTA
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunQueued(Fact):
+    type: ClassVar[EventType] = EventType.RUN_QUEUED
+    agent: str
+    behind: str | None = None  # the run it waits behind; then `text` is what it will say when its turn comes
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted(Fact):
+    """Claimed by a worker. `attempt` above 1: continued after its worker was lost or handed it over."""
+
+    type: ClassVar[EventType] = EventType.RUN_STARTED
+    attempt: int
+    worker: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunWaiting(Fact):
+    """What the run waits for now: children, slot, person, or None when it goes on."""
+
+    type: ClassVar[EventType] = EventType.RUN_WAITING
+    waiting_for: Literal["children", "slot", "person"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded(Fact):
+    type: ClassVar[EventType] = EventType.RUN_ENDED
+    status: str  # a RunStatus
+    stop_reason: str = ""
+    error_code: str = ""
+    error: str = ""
+    detail: dict[str, Any] = field(default_factory=dict)  # {"limit", "layer"} of what stopped it
+    why: str = ""  # runs.explain in English; screens say it in the reader's language from the other fields
+    model_calls: int = 0
+    total_tokens: int | None = None
+    cancelled_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCreated(Fact):
+    """A delegation was accepted: written to the parent's thread, with everything a card needs."""
+
+    type: ClassVar[EventType] = EventType.TASK_CREATED
+    task: str  # the child run's id
+    thread: str  # the child's thread
+    tool_call_id: str
+    subagent: str
+    display_name: str
+    title: str
+    prompt: str  # bounded; the whole prompt is the child thread's first message
+    model: str
+    max_turns: int
+    timeout_seconds: int
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStarted(Fact):
+    type: ClassVar[EventType] = EventType.TASK_STARTED
+    task: str
+    attempt: int
+    worker: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStep(Fact):
+    """Something a child did, as one line. `tool` steps come twice: when the call is made and when it is answered."""
+
+    type: ClassVar[EventType] = EventType.TASK_STEP
+    task: str
+    turn: int  # the child's model calls so far
+    kind: Literal["text", "tool", "tool_result"]
+    call: str = ""  # tool call id, for tool and tool_result
+    tool: str = ""
+    text: str = ""  # the words, or the salient argument, or the first line of the result; bounded
+    failed: bool = False
+    total_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEnded(Fact):
+    type: ClassVar[EventType] = EventType.TASK_ENDED
+    task: str
+    status: str  # a RunStatus
+    stop_reason: str = ""
+    error_code: str = ""
+    error: str = ""
+    detail: dict[str, Any] = field(default_factory=dict)
+    why: str = ""
+    result: str = ""  # a bounded brief; the whole text is the child thread's last message
+    model_calls: int = 0
+    total_tokens: int | None = None
+    seconds: float | None = None  # from first execution to end
+    cancelled_by: str = ""

@@ -1,0 +1,87 @@
+"""Why was this stopped: one sentence that names the limit, the setting that set it, and one way out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext as _
+
+from runs.statuses import ErrorCode, RunStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_CAPS = {
+    "turn_capped": lambda: _(
+        "Stopped by the turn limit: it used all %(limit)s model calls (%(layer)s), so the answer is what it had by"
+        " then. Raise max_turns, or ask for less at once."
+    ),
+    "token_capped": lambda: _(
+        "Stopped by the token budget: it reached %(limit)s tokens (%(layer)s), so the answer is what it had by then."
+        " Raise the budget, or ask for less at once."
+    ),
+    "loop_capped": lambda: _(
+        "Stopped because it repeated the same tool call %(limit)s times (%(layer)s). Say what is missing, or ask"
+        " differently."
+    ),
+}
+_ERRORS = {
+    ErrorCode.WORKER_LOST: lambda: _(
+        "Given up: the worker that ran it was lost %(limit)s times. Look at the workers' log, then send the message"
+        " again."
+    ),
+    ErrorCode.MODEL_UNKNOWN: lambda: _("The model it asks for is not in config.yaml. Choose a configured model."),
+    ErrorCode.MODEL_UNAVAILABLE: lambda: _("Its model is not available. Look at the model's entry in config.yaml."),
+    ErrorCode.MODEL_UNREACHABLE: lambda: _(
+        "The model server could not be reached. Check its address and that it runs, then send the message again."
+    ),
+    ErrorCode.MODEL_REFUSED_KEY: lambda: _("The model server refused the key. Check the model's api_key."),
+    ErrorCode.MODEL_RATE_LIMITED: lambda: _(
+        "The model server turned requests away because there were too many. Wait a little, then send the message again."
+    ),
+    ErrorCode.MODEL_SERVER_ERROR: lambda: _("The model server failed. Send the message again."),
+    ErrorCode.MODEL_STREAM_CUT: lambda: _(
+        "The model server cut the answer off in the middle. What had arrived is kept; send the message again."
+    ),
+    ErrorCode.MODEL_BAD_REQUEST: lambda: _("The model server did not accept the request."),
+    ErrorCode.MODEL_FAILED: lambda: _("The model failed."),
+    ErrorCode.NO_ANSWER: lambda: _("It ended without an answer. Ask again, or say more precisely what you need."),
+    ErrorCode.AGENT_UNKNOWN: lambda: _("There is no agent of this name. Choose another one."),
+    ErrorCode.SUBAGENT_GONE: lambda: _("The subagent is no longer available. Choose another one."),
+    ErrorCode.INTERNAL: lambda: _("An error of our own. The workers' log says more under this run's id."),
+}
+
+
+def why(
+    *,
+    status: str,
+    stop_reason: str = "",
+    error_code: str = "",
+    detail: Mapping[str, Any] | None = None,
+    cancelled_by: str = "",
+) -> str:
+    """The sentence in the active language; empty for a run that simply finished or has not ended."""
+    facts = {"limit": (detail or {}).get("limit", "?"), "layer": (detail or {}).get("layer", "?")}
+    facts["limit"] = f"{facts['limit']:,}" if isinstance(facts["limit"], int) else facts["limit"]
+    if status == RunStatus.TIMEOUT:
+        return (
+            _("Ran longer than %(limit)s s (%(layer)s). What it had done is kept; raise the timeout or ask for less.")
+            % facts
+        )
+    if status == RunStatus.CANCELLED:
+        return _cancelled(cancelled_by)
+    if status == RunStatus.INTERRUPTED:
+        return _("Interrupted by a newer message. What it had done is kept.")
+    if stop_reason in _CAPS:
+        return _CAPS[stop_reason]() % facts
+    if error_code in _ERRORS:
+        return _ERRORS[ErrorCode(error_code)]() % facts
+    return ""
+
+
+def _cancelled(by: str) -> str:
+    if by == "parent":
+        return _("Stopped because the run that asked for it was stopped.")
+    if by:
+        return _("Cancelled by %(who)s. What it had done is kept.") % {"who": by}
+    return _("Cancelled. What it had done is kept.")

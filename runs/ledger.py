@@ -1,0 +1,210 @@
+"""One transaction over some threads and runs: rows locked in one order, log entries numbered, all written at the end.
+
+Every process locks threads first, then runs, each sorted by id, so two ledgers cannot wait for each other in a ring.
+Rows are changed in memory while the locks are held; each run is written back only where its status and fence are still
+those that were read, so a write that starts or ends a run is a compare-and-set even where a database takes no row locks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from django.db import connection, models, transaction
+from django.utils import timezone
+
+from engine.text import clean_json
+from runs import queue
+from runs.doorbell import Ring, ring_at_commit
+from runs.errors import Fenced, IllegalMove
+from runs.event_types import EventType, Fact
+from runs.models import Event, Message, Run, Thread
+from runs.statuses import RunStatus, may_move
+from runs.transcript import WireMessage, to_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+Entry = Fact | WireMessage
+THREAD_FIELDS = ("last_seq", "status", "title", "metadata", "updated_at")
+
+
+class Ledger:
+    """See the module's text. Use as a context manager; what `append` and friends collected is written on exit."""
+
+    def __init__(self, *, thread_ids: Iterable[UUID] = (), run_ids: Iterable[UUID] = ()) -> None:
+        self._wanted_threads = sorted(set(thread_ids))
+        self._wanted_runs = sorted(set(run_ids))
+        self._transaction = transaction.atomic(savepoint=False)
+
+    def __enter__(self) -> Ledger:
+        self._transaction.__enter__()
+        self.now: datetime = timezone.now()
+        self.threads: dict[UUID, Thread] = _locked(Thread, self._wanted_threads)
+        self.runs: dict[UUID, Run] = _locked(Run, self._wanted_runs)
+        self._read = {pk: (run.status, run.fence) for pk, run in self.runs.items()}
+        self._new_threads: list[Thread] = []
+        self._new_runs: list[Run] = []
+        self._events: list[Event] = []
+        self._messages: list[Message] = []
+        self._touched: dict[UUID, Thread] = {}
+        self._changed: dict[UUID, set[str]] = {}
+        self._queue: list[Run] = []
+        self._ended: list[Run] = []
+        self._cancels: set[UUID] = set()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
+        if kind is None:
+            try:
+                self._write()
+            except BaseException as fault:
+                self._transaction.__exit__(type(fault), fault, fault.__traceback__)
+                raise
+        self._transaction.__exit__(kind, *rest)
+
+    # --- what verbs call -----------------------------------------------------------------------------------------
+    def held(self, run_id: UUID, fence: int) -> Run:
+        """The running run, if `fence` is still the one it was claimed with. Raises Fenced otherwise."""
+        run = self.runs.get(run_id)
+        if run is None or run.fence != fence or run.status != RunStatus.RUNNING:
+            raise Fenced(f"run {run_id} is no longer held with this fence")
+        return run
+
+    def lock_run(self, run_id: UUID) -> Run | None:
+        """A further run of a thread that is locked already."""
+        if run_id not in self.runs:
+            for pk, run in _locked(Run, [run_id]).items():
+                self.runs[pk] = run
+                self._read[pk] = (run.status, run.fence)
+        return self.runs.get(run_id)
+
+    def append(self, thread: Thread, run_id: UUID, entries: Sequence[Entry]) -> None:
+        """Number entries in the thread's log; a wire message also goes to the transcript under the same number."""
+        if not entries:
+            return
+        for entry in entries:
+            thread.last_seq += 1
+            place = {"thread_id": thread.pk, "seq": thread.last_seq, "run_id": run_id}
+            if isinstance(entry, Fact):
+                text = orjson.dumps(clean_json(entry.payload())).decode()
+                self._events.append(Event(type=entry.type, at=self.now, data=text, **place))
+            else:
+                self._events.append(Event(type=EventType.MESSAGE, at=self.now, data="", **place))
+                self._messages.append(Message(data=to_row(entry), **place))
+        self.touch(thread)
+
+    def touch(self, thread: Thread) -> None:
+        thread.updated_at = self.now
+        self._touched[thread.pk] = thread
+
+    def change(self, run: Run, **changes: Any) -> None:
+        """Set fields of a run. A status goes through the table of moves."""
+        status = changes.get("status")
+        if status is not None and not may_move(RunStatus(run.status), RunStatus(status)):
+            raise IllegalMove(f"run {run.pk}: {run.status} → {status}")
+        for name, value in changes.items():
+            setattr(run, name, value)
+        if run.pk in self._read:
+            self._changed.setdefault(run.pk, set()).update(changes)
+
+    def add_thread(self, thread: Thread) -> None:
+        self._new_threads.append(thread)
+        self.threads[thread.pk] = thread
+
+    def add_run(self, run: Run) -> None:
+        self._new_runs.append(run)
+        self.runs[run.pk] = run
+
+    def make_claimable(self, run: Run) -> None:
+        """Give the run its queue row when the ledger closes."""
+        self._queue.append(run)
+
+    def ended(self, run: Run) -> None:
+        """The run's queue row goes and django-q2's result row comes when the ledger closes."""
+        self._ended.append(run)
+
+    def ring_cancel(self, run_id: UUID) -> None:
+        self._cancels.add(run_id)
+
+    # --- writing -------------------------------------------------------------------------------------------------
+    def _write(self) -> None:
+        if self._new_threads:
+            Thread.objects.bulk_create(self._new_threads)
+        if self._queue:
+            queue_ids = queue.add([run.pk for run in self._queue], self.now)
+            for run in self._queue:
+                self.change(run, queue_id=queue_ids[run.pk])
+        if self._ended:
+            queue.drop(run.queue_id for run in self._ended if run.queue_id is not None)
+            queue.record(self._ended)
+            for run in self._ended:
+                self.change(run, queue_id=None)
+        if self._new_runs:
+            Run.objects.bulk_create(sorted(self._new_runs, key=lambda run: run.depth))
+        self._write_runs()
+        new = {thread.pk for thread in self._new_threads}
+        _write_back(Thread, [t for pk, t in sorted(self._touched.items()) if pk not in new], THREAD_FIELDS)
+        if self._events:
+            Event.objects.bulk_create(self._events)
+        if self._messages:
+            Message.objects.bulk_create(self._messages)
+        ring_at_commit(
+            Ring(
+                threads=frozenset(self._touched),
+                queue=bool(self._queue),
+                cancels=frozenset(self._cancels),
+            )
+        )
+
+    def _write_runs(self) -> None:
+        by_fields: dict[tuple[str, ...], list[Run]] = {}
+        for pk, names in sorted(self._changed.items()):
+            by_fields.setdefault(tuple(sorted(names)), []).append(self.runs[pk])
+        for names, runs in by_fields.items():
+            guards = [self._read[run.pk] for run in runs]
+            if _write_back(Run, runs, names, guard_fields=("status", "fence"), guards=guards) != len(runs):
+                raise Fenced("a run was changed by somebody else")
+
+
+def _locked(model: type[models.Model], ids: Sequence[UUID]) -> dict[UUID, Any]:
+    if not ids:
+        return {}
+    rows = model._default_manager.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk")
+    return {row.pk: row for row in rows}
+
+
+def _write_back(
+    model: type[models.Model],
+    rows: Sequence[models.Model],
+    names: Sequence[str],
+    *,
+    guard_fields: Sequence[str] = (),
+    guards: Sequence[tuple[Any, ...]] = (),
+) -> int:
+    """UPDATE each row by primary key, only where the guard fields still hold. Returns how many rows matched.
+
+    One prepared statement for all rows; QuerySet.bulk_update would build a CASE expression per field and row.
+    """
+    if not rows:
+        return 0
+    meta, quote = model._meta, connection.ops.quote_name
+    fields = [meta.get_field(name) for name in names]
+    conditions = [meta.pk, *(meta.get_field(name) for name in guard_fields)]
+    statement = (
+        f"UPDATE {quote(meta.db_table)} SET {', '.join(f'{quote(f.column)} = %s' for f in fields)}"
+        f" WHERE {' AND '.join(f'{quote(f.column)} = %s' for f in conditions)}"
+    )
+    parameters = [
+        [
+            *(f.get_db_prep_save(getattr(row, f.attname), connection) for f in fields),
+            meta.pk.get_db_prep_value(row.pk, connection),
+            *(f.get_db_prep_value(value, connection) for f, value in zip(conditions[1:], guard, strict=True)),
+        ]
+        for row, guard in zip(rows, guards or [()] * len(rows), strict=True)
+    ]
+    with connection.cursor() as cursor:
+        cursor.executemany(statement, parameters)
+        return int(cursor.rowcount)

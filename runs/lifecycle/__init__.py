@@ -1,0 +1,28 @@
+"""The one place where runs change status: a table of moves, fenced by the attempt, one transaction per batch.
+
+Claiming and renewing stand in runs.lifecycle.claims: they also lock queue rows.
+"""
+
+from __future__ import annotations
+
+from runs.lifecycle.commit import Held, Verb, commit, commit_one
+from runs.lifecycle.ending import Cancel, Ending, Finish, end
+from runs.lifecycle.progress import HandOver, Progress, waiting
+from runs.lifecycle.start import OpenThread, Start, StartChild
+
+__all__ = [
+    "Cancel",
+    "Ending",
+    "Finish",
+    "HandOver",
+    "Held",
+    "OpenThread",
+    "Progress",
+    "Start",
+    "StartChild",
+    "Verb",
+    "commit",
+    "commit_one",
+    "end",
+    "waiting",
+]

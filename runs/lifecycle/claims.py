@@ -1,0 +1,153 @@
+"""Leases: taking runs from the queue, keeping them, and giving up on those that keep losing their worker."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from runs import queue
+from runs.event_types import RunStarted, TaskStarted
+from runs.ledger import Ledger
+from runs.lifecycle.commit import Held
+from runs.lifecycle.ending import Ending, end
+from runs.models import Run
+from runs.statuses import ErrorCode, RunStatus
+from runs.transcript import WireMessage, load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+_POSTPONE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """A run this process now holds, with what it takes to go on."""
+
+    run: Run
+    held: Held
+    queue_id: int
+    transcript: list[WireMessage]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """What one claim brought. `lock` is the lease's end exactly as it was stored: renewing compares it."""
+
+    runs: Sequence[Claimed] = ()
+    tasks: Sequence[tuple[int, dict[str, Any]]] = ()  # plain django-q2 tasks: (queue id, task)
+    lock: datetime | None = None
+
+
+def claim(*, free: int, most: int, workers: int, worker: str, lease_seconds: float, max_attempts: int) -> Claims:
+    """Lease up to a fair share of the waiting rows and move their runs to running under a new fence."""
+    now = timezone.now()
+    waiting = queue.candidates(now)
+    count = queue.fair_share(len(waiting), workers=workers, free=free, most=most)
+    chosen = [row.queue_id for row in queue.pick(waiting, count)]
+    if not chosen:
+        return Claims()
+    lock = now + timedelta(seconds=lease_seconds)
+    try:
+        return _claim(chosen, now=now, lock=lock, worker=worker, max_attempts=max_attempts)
+    except IntegrityError:
+        return _claim_singly(chosen, now=now, lock=lock, worker=worker, max_attempts=max_attempts)
+
+
+def _claim_singly(chosen: Sequence[int], **facts: Any) -> Claims:
+    """One row that the database refuses (a second running run on its thread) must not block its neighbours."""
+    runs: list[Claimed] = []
+    tasks: list[tuple[int, dict[str, Any]]] = []
+    for queue_id in chosen:
+        try:
+            one = _claim([queue_id], **facts)
+        except IntegrityError:
+            queue.postpone(queue_id, facts["now"], _POSTPONE_SECONDS)
+            continue
+        runs.extend(one.runs)
+        tasks.extend(one.tasks)
+    return Claims(runs=runs, tasks=tasks, lock=facts["lock"])
+
+
+def _claim(queue_ids: Sequence[int], *, now: datetime, lock: datetime, worker: str, max_attempts: int) -> Claims:
+    with transaction.atomic():
+        taken = queue.take(queue_ids, now, lock)
+        rows = Run.objects.filter(queue_id__in=taken).values_list("pk", "thread_id", "parent__thread_id", "queue_id")
+        known = list(rows)
+        tasks = _plain_tasks({k: v for k, v in taken.items() if k not in {row[3] for row in known}})
+        threads = {thread_id for row in known for thread_id in row[1:3] if thread_id is not None}
+        claimed: list[tuple[Run, UUID | None, int]] = []
+        with Ledger(thread_ids=threads, run_ids=[row[0] for row in known]) as ledger:
+            for run_id, _thread_id, parent_thread_id, queue_id in known:
+                run = ledger.runs[run_id]
+                if _start_attempt(ledger, run, parent_thread_id, worker=worker, max_attempts=max_attempts):
+                    claimed.append((run, parent_thread_id, queue_id))
+        transcripts = load([run.thread_id for run, _parent, _queue_id in claimed])
+    runs = [
+        Claimed(
+            run=run,
+            held=Held(run.pk, run.thread_id, run.fence, parent_thread_id),
+            queue_id=queue_id,
+            transcript=transcripts.get(run.thread_id, []),
+        )
+        for run, parent_thread_id, queue_id in claimed
+    ]
+    return Claims(runs=runs, tasks=tasks, lock=lock)
+
+
+def _plain_tasks(unknown: Mapping[int, str]) -> list[tuple[int, dict[str, Any]]]:
+    """Tasks that are not runs. Rows of runs that have ended, and rows nobody here signed, are removed."""
+    tasks, gone = [], []
+    for queue_id, payload in unknown.items():
+        task = queue.unpack(payload)
+        if task is None or task["func"] == queue.RUN_FUNCTION:
+            gone.append(queue_id)
+        else:
+            tasks.append((queue_id, task))
+    if gone:
+        queue.drop(gone)
+    return tasks
+
+
+def _start_attempt(ledger: Ledger, run: Run, parent_thread_id: UUID | None, *, worker: str, max_attempts: int) -> bool:
+    if run.attempt >= max_attempts:
+        ending = Ending(
+            status=RunStatus.ERROR,
+            error_code=ErrorCode.WORKER_LOST,
+            error=f"the worker was lost {run.attempt} times; the last one was {run.worker}",
+            detail={"limit": run.attempt, "layer": "runs.max_attempts"},
+        )
+        end(ledger, run, ending)
+        return False
+    ledger.change(
+        run,
+        status=RunStatus.RUNNING.value,
+        fence=secrets.randbits(62),
+        attempt=run.attempt + 1,
+        worker=worker,
+        waiting_for="",
+        started_at=run.started_at or ledger.now,
+    )
+    ledger.append(ledger.threads[run.thread_id], run.pk, [RunStarted(attempt=run.attempt, worker=worker)])
+    if parent_thread_id is not None and run.parent_id is not None:
+        fact = TaskStarted(task=str(run.pk), attempt=run.attempt, worker=worker)
+        ledger.append(ledger.threads[parent_thread_id], run.parent_id, [fact])
+    return True
+
+
+def renew(held: Mapping[int, datetime], lease_seconds: float) -> tuple[set[int], datetime]:
+    """Extend this process's leases. Returns the queue ids that are still ours and the new lock as stored."""
+    lock = timezone.now() + timedelta(seconds=lease_seconds)
+    return queue.renew(held, lock), lock
+
+
+def cancel_requests(run_ids: Sequence[UUID]) -> list[tuple[UUID, str, str]]:
+    """Which of these running runs somebody wants stopped: (run, wanted status, by whom). Reads only."""
+    wanted = Run.objects.filter(pk__in=run_ids, status=RunStatus.RUNNING).exclude(cancel_requested="")
+    return list(wanted.values_list("pk", "cancel_requested", "cancelled_by"))

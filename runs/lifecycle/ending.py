@@ -1,0 +1,175 @@
+"""Verbs that end runs. The first terminal state wins: whoever comes later finds the run no longer held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from django.utils import translation
+
+from runs.errors import RunNotFound
+from runs.event_types import Fact, RunEnded, TaskEnded
+from runs.explain import why
+from runs.lifecycle.progress import Progress
+from runs.lifecycle.start import BRIEF_LENGTH, its_turn
+from runs.models import Run, Thread
+from runs.statuses import ACTIVE, ENDED, ErrorCode, RunStatus, ThreadStatus, WaitingFor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+    from runs.ledger import Entry, Ledger
+    from runs.lifecycle.commit import Held
+
+THREAD_AFTER = {
+    RunStatus.SUCCESS: ThreadStatus.IDLE,
+    RunStatus.CANCELLED: ThreadStatus.IDLE,
+    RunStatus.INTERRUPTED: ThreadStatus.IDLE,
+    RunStatus.ERROR: ThreadStatus.ERROR,
+    RunStatus.TIMEOUT: ThreadStatus.ERROR,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a run ends."""
+
+    status: RunStatus
+    stop_reason: str = ""
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    error_code: str = ""
+    error: str = ""
+    cancelled_by: str = ""
+    result: str = ""  # the answer, for the card's brief
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """Last entries, counters and the end, all or nothing. The next waiting run of the thread gets its turn."""
+
+    held: Held
+    ending: Ending
+    entries: Sequence[Entry] = ()
+    parent_entries: Sequence[Fact] = ()
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def thread_ids(self) -> tuple[UUID, ...]:
+        return self.held.thread_ids()
+
+    def run_ids(self) -> tuple[UUID, ...]:
+        return (self.held.run_id,)
+
+    def apply(self, ledger: Ledger) -> None:
+        run = ledger.held(self.held.run_id, self.held.fence)
+        Progress(held=self.held, entries=self.entries, parent_entries=self.parent_entries, changes=self.changes).apply(
+            ledger
+        )
+        end(ledger, run, self.ending)
+
+
+def end(ledger: Ledger, run: Run, ending: Ending) -> None:
+    """Move a run to a terminal state, with exactly one terminal event on its thread and one on its parent's."""
+    ledger.change(
+        run,
+        status=ending.status.value,
+        waiting_for=WaitingFor.NOTHING.value,
+        ended_at=ledger.now,
+        stop_reason=ending.stop_reason,
+        stop_detail=dict(ending.detail),
+        error_code=ending.error_code,
+        error=ending.error,
+        cancelled_by=ending.cancelled_by or run.cancelled_by,
+    )
+    ledger.ended(run)
+    shared = _ended_facts(run)
+    thread = ledger.threads[run.thread_id]
+    ledger.append(thread, run.pk, [RunEnded(**shared)])
+    parent_thread = _parent_thread(ledger, run, thread)
+    if parent_thread is not None:
+        seconds = (ledger.now - run.started_at).total_seconds() if run.started_at else None
+        fact = TaskEnded(task=str(run.pk), result=ending.result[:BRIEF_LENGTH], seconds=seconds, **shared)
+        ledger.append(parent_thread, run.parent_id, [fact])
+    _next_in_line(ledger, thread, run, ending.status)
+
+
+def _parent_thread(ledger: Ledger, run: Run, thread: Thread) -> Thread | None:
+    if run.parent_id is None:
+        return None
+    parent = ledger.runs.get(run.parent_id)
+    parent_thread_id = (
+        parent.thread_id if parent else Run.objects.values_list("thread_id", flat=True).get(pk=run.parent_id)
+    )
+    return ledger.threads.get(parent_thread_id)
+
+
+def _ended_facts(run: Run) -> dict[str, Any]:
+    with translation.override("en"):
+        sentence = why(
+            status=run.status,
+            stop_reason=run.stop_reason,
+            error_code=run.error_code,
+            detail=run.stop_detail,
+            cancelled_by=run.cancelled_by,
+        )
+    return {
+        "status": run.status,
+        "stop_reason": run.stop_reason,
+        "error_code": run.error_code,
+        "error": run.error,
+        "detail": run.stop_detail,
+        "why": sentence,
+        "model_calls": run.model_calls,
+        "total_tokens": run.total_tokens,
+        "cancelled_by": run.cancelled_by,
+    }
+
+
+def _next_in_line(ledger: Ledger, thread: Thread, ended: Run, status: RunStatus) -> None:
+    waiting_runs = thread.runs.filter(status=RunStatus.PENDING, queue_id__isnull=True).exclude(pk=ended.pk)
+    for pk in waiting_runs.order_by("created_at", "pk").values_list("pk", flat=True):
+        following = ledger.lock_run(pk)
+        if following is not None and following.status == RunStatus.PENDING and following.queue_id is None:
+            its_turn(ledger, thread, following)
+            return
+    if not thread.runs.filter(status__in=ACTIVE).exclude(pk=ended.pk).exists():
+        thread.status = THREAD_AFTER[status].value
+        ledger.touch(thread)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancel:
+    """Ask a run to end. One that nobody executes ends at once; a running one is flagged and its worker rung up.
+
+    Result: True when it was active, False when it had ended before. `ids` are the run's thread and, for a child,
+    its parent's thread: they are locked.
+    """
+
+    run_id: UUID
+    lock_threads: tuple[UUID, ...]
+    status: RunStatus = RunStatus.CANCELLED
+    by: str = ""
+
+    def thread_ids(self) -> tuple[UUID, ...]:
+        return self.lock_threads
+
+    def run_ids(self) -> tuple[UUID, ...]:
+        return (self.run_id,)
+
+    def apply(self, ledger: Ledger) -> bool:
+        run = ledger.runs.get(self.run_id)
+        if run is None:
+            raise RunNotFound(self.run_id)
+        if run.status in ENDED:
+            return False
+        if run.status == RunStatus.PENDING:
+            end(ledger, run, Ending(status=self.status, cancelled_by=self.by, error_code=_code(self.status)))
+            return True
+        if not run.cancel_requested:
+            ledger.change(run, cancel_requested=self.status.value, cancelled_by=self.by)
+        ledger.ring_cancel(run.pk)
+        return True
+
+
+def _code(status: RunStatus) -> str:
+    return ErrorCode.SUPERSEDED if status == RunStatus.INTERRUPTED else ErrorCode.CANCELLED

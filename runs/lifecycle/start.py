@@ -1,0 +1,193 @@
+"""Verbs that bring threads and runs into being."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from engine.text import clean, clean_json
+from runs.errors import ThreadBusy, ThreadNotFound
+from runs.event_types import RunQueued, TaskCreated
+from runs.models import Run, Thread, new_id
+from runs.statuses import ACTIVE, ThreadStatus
+from runs.transcript import WireMessage, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+    from runs.ledger import Ledger
+    from runs.lifecycle.commit import Held
+
+_TITLE_LENGTH = 80
+BRIEF_LENGTH = 600  # characters of a prompt or a result that a card carries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenThread:
+    """Make a thread."""
+
+    owner_id: int
+    thread_id: UUID = field(default_factory=new_id)
+    title: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def thread_ids(self) -> tuple[UUID, ...]:
+        return ()
+
+    run_ids = thread_ids
+
+    def apply(self, ledger: Ledger) -> Thread:
+        thread = Thread(
+            id=self.thread_id,
+            owner_id=self.owner_id,
+            title=clean(self.title),
+            metadata=clean_json(dict(self.metadata)),
+            created_at=ledger.now,
+            updated_at=ledger.now,
+        )
+        ledger.add_thread(thread)
+        return thread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Record messages and a pending run. Behind an active run it waits for its turn, its messages outside the transcript.
+
+    Result: the Run. Raises ThreadNotFound, and ThreadBusy when `reject` and the thread has an active run.
+    """
+
+    thread_id: UUID
+    owner_id: int
+    agent: str
+    messages: Sequence[WireMessage]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    reject: bool = False
+    run_id: UUID = field(default_factory=new_id)
+
+    def thread_ids(self) -> tuple[UUID, ...]:
+        return (self.thread_id,)
+
+    def run_ids(self) -> tuple[UUID, ...]:
+        return ()
+
+    def apply(self, ledger: Ledger) -> Run:
+        thread = ledger.threads.get(self.thread_id)
+        if thread is None or thread.owner_id != self.owner_id:
+            raise ThreadNotFound(self.thread_id)
+        busy = thread.status == ThreadStatus.BUSY
+        if busy and self.reject:
+            raise ThreadBusy(self.thread_id)
+        run = Run(
+            id=self.run_id,
+            thread_id=thread.pk,
+            agent=self.agent,
+            root_id=self.run_id,
+            input=clean_json(list(self.messages)),
+            options=clean_json(dict(self.options)),
+            metadata=clean_json(dict(self.metadata)),
+            created_at=ledger.now,
+            base_seq=thread.last_seq,
+        )
+        ledger.add_run(run)
+        words = text_of(self.messages[-1]) if self.messages else ""
+        if busy:
+            ahead = thread.runs.filter(status__in=ACTIVE).order_by("-created_at").values_list("pk", flat=True).first()
+            behind = next((str(r.pk) for r in reversed(list(ledger.runs.values())) if _ahead(r, run)), str(ahead or ""))
+            ledger.append(thread, run.pk, [RunQueued(agent=run.agent, behind=behind, text=words)])
+        else:
+            ledger.append(thread, run.pk, [RunQueued(agent=run.agent)])
+            its_turn(ledger, thread, run)
+        if not thread.title:
+            thread.title = _title(words)
+        return run
+
+
+def _ahead(other: Run, run: Run) -> bool:
+    return other.thread_id == run.thread_id and other.pk != run.pk and other.status in ACTIVE
+
+
+def _title(words: str) -> str:
+    line = " ".join(clean(words).split())
+    return line if len(line) <= _TITLE_LENGTH else line[: _TITLE_LENGTH - 1].rstrip() + "…"
+
+
+def its_turn(ledger: Ledger, thread: Thread, run: Run) -> None:
+    """The run is the thread's active one from now on: its messages enter the transcript, a worker may claim it."""
+    ledger.append(thread, run.pk, run.input)
+    ledger.change(run, input=[])
+    thread.status = ThreadStatus.BUSY
+    ledger.touch(thread)
+    ledger.make_claimable(run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartChild:
+    """Insert the child of a `task` call with its own thread, or find the one that this call started before.
+
+    Result: (child Run, started now?). Raises Fenced when the parent is no longer held.
+    """
+
+    parent: Held
+    tool_call_id: str
+    agent: str
+    title: str
+    prompt: str
+    definition: Mapping[str, Any]
+    model: str
+    card: Mapping[str, Any]  # the remaining fields of TaskCreated
+    run_id: UUID = field(default_factory=new_id)
+    thread_id: UUID = field(default_factory=new_id)
+
+    def thread_ids(self) -> tuple[UUID, ...]:
+        return (self.parent.thread_id,)
+
+    def run_ids(self) -> tuple[UUID, ...]:
+        return (self.parent.run_id,)
+
+    def apply(self, ledger: Ledger) -> tuple[Run, bool]:
+        parent = ledger.held(self.parent.run_id, self.parent.fence)
+        known = Run.objects.filter(parent_id=parent.pk, tool_call_id=self.tool_call_id).first()
+        if known is not None:
+            return known, False
+        upper = ledger.threads[self.parent.thread_id]
+        thread = Thread(
+            id=self.thread_id,
+            owner_id=upper.owner_id,
+            parent_run_id=parent.pk,
+            title=self.title,
+            status=ThreadStatus.BUSY,
+            created_at=ledger.now,
+            updated_at=ledger.now,
+        )
+        run = Run(
+            id=self.run_id,
+            thread_id=thread.pk,
+            agent=self.agent,
+            parent_id=parent.pk,
+            root_id=parent.root_id,
+            depth=parent.depth + 1,
+            tool_call_id=self.tool_call_id,
+            title=self.title,
+            definition=dict(self.definition),
+            model=self.model,
+            created_at=ledger.now,
+        )
+        ledger.add_thread(thread)
+        ledger.add_run(run)
+        first: WireMessage = {"type": "human", "id": str(new_id()), "content": self.prompt}
+        ledger.append(thread, run.pk, [RunQueued(agent=run.agent), first])
+        ledger.make_claimable(run)
+        fact = TaskCreated(
+            task=str(run.pk),
+            thread=str(thread.pk),
+            tool_call_id=self.tool_call_id,
+            subagent=self.agent,
+            title=self.title,
+            prompt=self.prompt[:BRIEF_LENGTH],
+            model=self.model,
+            **self.card,
+        )
+        ledger.append(upper, parent.pk, [fact])
+        return run, True

@@ -1,0 +1,86 @@
+"""Reading a thread's log: event rows with the transcript's messages in their places."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.db import connection
+
+from runs.event_types import EventType
+from runs.models import Event, Thread
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CHUNK = 2000
+_SELECT = (
+    "SELECT e.thread_id, e.seq, e.run_id, e.type, e.at, CASE WHEN e.type = 'message' THEN m.data ELSE e.data END"
+    " FROM runs_event e LEFT JOIN runs_message m ON m.thread_id = e.thread_id AND m.seq = e.seq"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """One event. `data` is a JSON object as text; for `message` it is the message itself."""
+
+    seq: int
+    run_id: UUID
+    type: str
+    at: datetime
+    data: str
+
+
+def read(thread_id: UUID, after: int, *, limit: int = CHUNK) -> list[LogRow]:
+    """Rows past `after`, oldest first, at most `limit`."""
+    return read_many({thread_id: after}, limit=limit).get(thread_id, [])
+
+
+def read_many(cursors: Mapping[UUID, int], *, limit: int = CHUNK) -> dict[UUID, list[LogRow]]:
+    """Rows past each thread's cursor, in one query; a thread whose rows exceed `limit` gives the oldest of them."""
+    found: dict[UUID, list[LogRow]] = defaultdict(list)
+    if not cursors:
+        return found
+    prepare = Thread._meta.pk.get_db_prep_value
+    places = [value for thread_id, seq in cursors.items() for value in (prepare(thread_id, connection), seq)]
+    condition = " OR ".join(["(e.thread_id = %s AND e.seq > %s)"] * len(cursors))
+    with connection.cursor() as cursor:
+        cursor.execute(f"{_SELECT} WHERE {condition} ORDER BY e.thread_id, e.seq LIMIT %s", [*places, limit])
+        for row in cursor.fetchall():
+            found[_uuid(row[0])].append(LogRow(row[1], _uuid(row[2]), row[3], _time(row[4]), row[5] or "{}"))
+    return found
+
+
+def without_settled_deltas(rows: list[LogRow]) -> list[LogRow]:
+    """For a reader that starts at the beginning: the pieces of a reply whose message follows say nothing new."""
+    kept: list[LogRow] = []
+    settled_runs: set[UUID] = set()
+    for row in reversed(rows):
+        if row.type == EventType.DELTA and row.run_id in settled_runs:
+            continue
+        if row.type in {EventType.MESSAGE, EventType.RUN_ENDED}:
+            settled_runs.add(row.run_id)
+        kept.append(row)
+    return kept[::-1]
+
+
+def last_seqs(thread_ids: list[UUID]) -> dict[UUID, int]:
+    """The newest event's number of each thread."""
+    return dict(Thread.objects.filter(pk__in=thread_ids).values_list("pk", "last_seq"))
+
+
+def count(thread_id: UUID) -> int:
+    return Event.objects.filter(thread_id=thread_id).count()
+
+
+def _uuid(value: Any) -> UUID:
+    return value if isinstance(value, UUID) else UUID(value)
+
+
+def _time(value: Any) -> datetime:
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    return datetime.fromisoformat(value).replace(tzinfo=UTC)

@@ -1,0 +1,215 @@
+"""Rows of what happens: threads, runs, their append-only transcript and log, workers, keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import uuid_utils.compat
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from runs.querysets import EventQuerySet, RunQuerySet, ThreadQuerySet
+from runs.statuses import RunStatus, ThreadStatus, WaitingFor
+
+if TYPE_CHECKING:
+    import uuid
+
+
+def new_id() -> uuid.UUID:
+    """A UUIDv7: ordered by time, so that new rows go to one end of every index."""
+    return uuid_utils.compat.uuid7()
+
+
+RUN_STATUS_LABELS = {
+    RunStatus.PENDING: _("Queued"),
+    RunStatus.RUNNING: _("Running"),
+    RunStatus.SUCCESS: _("Done"),
+    RunStatus.ERROR: _("Failed"),
+    RunStatus.TIMEOUT: _("Timed out"),
+    RunStatus.INTERRUPTED: _("Interrupted"),
+    RunStatus.CANCELLED: _("Cancelled"),
+}
+
+
+class Thread(models.Model):
+    """A conversation. A child run has a thread of its own, which `parent_run` ties to the run that asked for it."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="threads", verbose_name=_("owner"))
+    parent_run = models.ForeignKey("Run", models.CASCADE, null=True, blank=True, related_name="child_threads")
+    title = models.CharField(_("title"), max_length=200, blank=True)
+    status = models.CharField(max_length=12, default=ThreadStatus.IDLE.value)
+    last_seq = models.BigIntegerField(default=0)  # the seq of the newest event; given out under the row's lock
+    metadata = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField(_("created"))
+    updated_at = models.DateTimeField(_("updated"))
+
+    objects = ThreadQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("thread")
+        verbose_name_plural = _("threads")
+        ordering = ["-updated_at"]
+        indexes = [models.Index(fields=["owner", "-updated_at"], name="thread_owner_recent")]
+
+    def __str__(self) -> str:
+        return self.title or str(self.pk)
+
+
+class Run(models.Model):
+    """One execution of an agent on a thread. `lifecycle` is the only writer of status, fence and attempt."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="runs", verbose_name=_("thread"))
+    agent = models.CharField(_("agent"), max_length=64)
+    status = models.CharField(
+        _("status"), max_length=12, choices=list(RUN_STATUS_LABELS.items()), default=RunStatus.PENDING.value
+    )
+    waiting_for = models.CharField(max_length=8, blank=True, default=WaitingFor.NOTHING.value)
+
+    # Execution: who holds the run, and since when.
+    fence = models.BigIntegerField(default=0)  # random per claim: a counter could be issued twice after a lost commit
+    attempt = models.PositiveIntegerField(_("attempt"), default=0)
+    queue_id = models.BigIntegerField(null=True, unique=True)  # its django-q2 row while it is queued or running
+    worker = models.CharField(_("worker"), max_length=120, blank=True)
+    cancel_requested = models.CharField(max_length=12, blank=True)  # the status the run shall end with
+    cancelled_by = models.CharField(max_length=150, blank=True)
+
+    # Place in the tree.
+    parent = models.ForeignKey("self", models.CASCADE, null=True, blank=True, related_name="children", db_index=False)
+    root_id = models.UUIDField(db_index=True)  # the lead at the top; its own id for a lead
+    depth = models.PositiveSmallIntegerField(default=0)
+    tool_call_id = models.CharField(max_length=200, null=True, blank=True)
+    title = models.CharField(max_length=200, blank=True)  # the delegation's description
+
+    # What it runs with.
+    base_seq = models.BigIntegerField(default=0)  # the thread's seq just before this run: where its stream begins
+    input = models.JSONField(
+        default=list, blank=True
+    )  # messages that wait behind another run; [] once in the transcript
+    options = models.JSONField(default=dict, blank=True)  # what the request asked for
+    metadata = models.JSONField(default=dict, blank=True)  # allowed_subagents, clamps: written by the server
+    definition = models.JSONField(default=dict, blank=True)  # exactly what it ran with
+
+    # How it went.
+    model = models.CharField(_("model"), max_length=120, blank=True)
+    stop_reason = models.CharField(_("stop reason"), max_length=24, blank=True)
+    stop_detail = models.JSONField(default=dict, blank=True)
+    error_code = models.CharField(max_length=32, blank=True)
+    error = models.TextField(_("error"), blank=True)
+    model_calls = models.PositiveIntegerField(_("turns"), default=0)
+    input_tokens = models.BigIntegerField(null=True, blank=True)  # null: never reported, which is not zero
+    output_tokens = models.BigIntegerField(null=True, blank=True)
+    cached_tokens = models.BigIntegerField(null=True, blank=True)
+    usage_estimated = models.BooleanField(default=False)
+    created_at = models.DateTimeField(_("created"))
+    started_at = models.DateTimeField(_("started"), null=True, blank=True)
+    ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("run")
+        verbose_name_plural = _("runs")
+        ordering = ["-created_at"]
+        constraints = [
+            # The database, not the code, has the last word on "one at a time" and "one child per call".
+            models.UniqueConstraint(
+                fields=["thread"], condition=Q(status="running"), name="run_one_running_per_thread"
+            ),
+            models.UniqueConstraint(fields=["parent", "tool_call_id"], name="run_one_child_per_call"),
+        ]
+        indexes = [
+            models.Index(fields=["created_at"], condition=Q(status__in=["pending", "running"]), name="run_active")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent} {self.pk}"
+
+    @property
+    def total_tokens(self) -> int | None:
+        if self.input_tokens is None and self.output_tokens is None:
+            return None
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
+
+class Message(models.Model):
+    """Append-only transcript, already in wire form (a JSON text), so that nobody parses it on the way out."""
+
+    pk = models.CompositePrimaryKey("thread_id", "seq")
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="messages", db_index=False)
+    seq = models.BigIntegerField()
+    run_id = models.UUIDField()
+    data = models.TextField()
+
+    class Meta:
+        verbose_name = _("message")
+        verbose_name_plural = _("messages")
+        ordering = ["thread_id", "seq"]
+
+    def __str__(self) -> str:
+        return f"{self.thread_id}/{self.seq}"
+
+
+class Event(models.Model):
+    """One fact a screen may show; gapless per thread. A `message` event is the Message with the same (thread, seq)."""
+
+    pk = models.CompositePrimaryKey("thread_id", "seq")
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="events", db_index=False)
+    seq = models.BigIntegerField()
+    run_id = models.UUIDField()
+    type = models.CharField(max_length=16)
+    at = models.DateTimeField()
+    data = models.TextField(blank=True)  # a JSON object; empty for `message`
+
+    objects = EventQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("event")
+        verbose_name_plural = _("events")
+        ordering = ["thread_id", "seq"]
+
+    def __str__(self) -> str:
+        return f"{self.thread_id}/{self.seq} {self.type}"
+
+
+class WorkerHeartbeat(models.Model):
+    """One row per worker process; a row older than two leases is a worker that is gone."""
+
+    name = models.CharField(_("worker"), max_length=120, primary_key=True)  # host:pid
+    slots = models.PositiveIntegerField(_("slots"))
+    running = models.PositiveIntegerField(_("running"), default=0)
+    waiting = models.PositiveIntegerField(_("waiting"), default=0)
+    started_at = models.DateTimeField(_("started"))
+    seen_at = models.DateTimeField(_("seen"), db_index=True)
+
+    class Meta:
+        verbose_name = _("worker")
+        verbose_name_plural = _("workers")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ApiKey(models.Model):
+    """A key for programs. Only its SHA-256 is kept: the key itself is shown once, when it is made."""
+
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_keys", verbose_name=_("owner")
+    )
+    name = models.CharField(_("name"), max_length=80)
+    prefix = models.CharField(_("prefix"), max_length=16)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    scopes = models.JSONField(_("scopes"), default=list)  # of: read, run, admin
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    expires_at = models.DateTimeField(_("expires"), null=True, blank=True)
+    revoked_at = models.DateTimeField(_("revoked"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("API key")
+        verbose_name_plural = _("API keys")
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"

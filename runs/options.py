@@ -1,0 +1,64 @@
+"""Request options: what a chat switch, the API or a LangGraph `context` may ask of one run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from engine.limits import clamp
+from engine.text import clean
+from runs.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_TOTAL = 50
+_NAME_LENGTH = 120
+
+
+def clean_options(options: Mapping[str, Any], *, path: str = "options") -> tuple[dict[str, Any], dict[str, list[int]]]:
+    """The known options, checked, and the clamps: {"max_total_subagents": [asked, given]}.
+
+    Wrong types raise BadInput with the field's path; numbers out of range are clamped. Options that belong to the
+    server (owner, allow-list, ceilings) and unknown ones are ignored. max_concurrent_subagents is clamped again at
+    run start, against subagents.max_concurrent_limit.
+    """
+    cleaned: dict[str, Any] = {}
+    clamped: dict[str, list[int]] = {}
+    if options.get("subagent_enabled") is not None:
+        cleaned["subagent_enabled"] = _switch(options["subagent_enabled"], f"{path}.subagent_enabled")
+    for name in ("max_concurrent_subagents", "max_total_subagents"):
+        if options.get(name) is not None:
+            asked = _number(options[name], f"{path}.{name}")
+            cleaned[name] = clamp(asked, 1, MAX_TOTAL)
+            if cleaned[name] != asked:
+                clamped[name] = [asked, cleaned[name]]
+    for name in ("model_name", "agent_name"):
+        if options.get(name) is not None:
+            cleaned[name] = _name(options[name], f"{path}.{name}")
+    return cleaned, clamped
+
+
+def _switch(value: Any, path: str) -> bool:
+    if not isinstance(value, bool):
+        raise BadInput(path, f"expected true or false, got {_shown(value)}")
+    return value
+
+
+def _number(value: Any, path: str) -> int:
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 12:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise BadInput(path, f"expected a whole number, got {_shown(value)}")
+    return value
+
+
+def _name(value: Any, path: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise BadInput(path, f"expected a name, got {_shown(value)}")
+    if len(value) > _NAME_LENGTH:
+        raise BadInput(path, f"a name has at most {_NAME_LENGTH} characters")
+    return clean(value.strip())
+
+
+def _shown(value: Any) -> str:
+    return clean(repr(value))[:60]

@@ -1,0 +1,167 @@
+"""The django-q2 queue: the only module that names its tables and packages.
+
+A run that may be claimed has one row there; `OrmQ.lock` is the lease: a row may be taken when its lock is in the past.
+The row is written in the caller's transaction, so that a run without a row, or a row without its run, cannot be.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.db import connection
+from django_q.conf import Conf
+from django_q.models import OrmQ, Task
+from django_q.signing import BadSignature, SignedPackage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from django.db.models import QuerySet
+
+    from runs.models import Run
+
+RUN_FUNCTION = "runs.worker.executor.execute_run"
+_WINDOW = 400  # queue rows looked at per claim; fairness is decided among these
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A queue row that may be taken. `run_id` is None for a plain django-q2 task."""
+
+    queue_id: int
+    run_id: UUID | None
+    owner_id: int | None
+    depth: int
+
+
+def package(run_id: UUID) -> str:
+    """What django-q2 stores for a task, signed as it does."""
+    return str(
+        SignedPackage.dumps(
+            {
+                "id": run_id.hex,
+                "name": f"run-{run_id}",
+                "func": RUN_FUNCTION,
+                "args": (str(run_id),),
+                "kwargs": {},
+                "started": None,
+            }
+        )
+    )
+
+
+def unpack(payload: str) -> dict[str, Any] | None:
+    """The task a queue row holds; None when it was not signed by this installation."""
+    try:
+        task = SignedPackage.loads(payload)
+    except (BadSignature, TypeError, ValueError):
+        return None
+    return task if isinstance(task, dict) and "func" in task else None
+
+
+def add(run_ids: Sequence[UUID], now: datetime) -> dict[UUID, int]:
+    """Make runs claimable, in the caller's transaction. Returns the queue row's id of each."""
+    rows = [OrmQ(key=Conf.CLUSTER_NAME, payload=package(run_id), lock=now) for run_id in run_ids]
+    OrmQ.objects.bulk_create(rows)
+    return {run_id: row.pk for run_id, row in zip(run_ids, rows, strict=True)}
+
+
+def candidates(now: datetime) -> list[Candidate]:
+    """The oldest rows that may be taken, plain tasks included. Reads only."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT q.id, r.id, t.owner_id, COALESCE(r.depth, 0) FROM django_q_ormq q"
+            " LEFT JOIN runs_run r ON r.queue_id = q.id LEFT JOIN runs_thread t ON t.id = r.thread_id"
+            " WHERE q.key = %s AND q.lock <= %s ORDER BY q.id LIMIT %s",
+            [Conf.CLUSTER_NAME, connection.ops.adapt_datetimefield_value(now), _WINDOW],
+        )
+        return [
+            Candidate(queue_id, run_id if run_id is None or isinstance(run_id, UUID) else UUID(run_id), owner, depth)
+            for queue_id, run_id, owner, depth in cursor.fetchall()
+        ]
+
+
+def pick(rows: Sequence[Candidate], count: int) -> list[Candidate]:
+    """Whom to serve first: children before leads (a lead waits for them), then one of each owner in turn, oldest first.
+
+    >>> [c.queue_id for c in pick([Candidate(1, None, 7, 0), Candidate(2, None, 7, 0), Candidate(3, None, 8, 0)], 2)]
+    [1, 3]
+    """
+    ranks: dict[tuple[bool, int | None], int] = defaultdict(int)
+    ordered = []
+    for row in rows:
+        lane = (row.depth > 0, row.owner_id)
+        ordered.append(((row.depth == 0, ranks[lane], row.queue_id), row))
+        ranks[lane] += 1
+    return [row for _key, row in sorted(ordered, key=lambda pair: pair[0])[:count]]
+
+
+def fair_share(waiting: int, *, workers: int, free: int, most: int) -> int:
+    """How many of `waiting` rows one of `workers` processes takes at once, so that work spreads over all of them."""
+    return max(0, min(free, most, -(-waiting // max(1, workers))))
+
+
+def take(queue_ids: Iterable[int], now: datetime, lease_until: datetime) -> dict[int, str]:
+    """Lease rows that are still free, skipping those another worker is taking. Returns {queue id: payload}."""
+    rows = OrmQ.objects.select_for_update(skip_locked=True).filter(pk__in=list(queue_ids), lock__lte=now)
+    taken = dict(rows.values_list("pk", "payload"))
+    if taken:
+        OrmQ.objects.filter(pk__in=taken).update(lock=lease_until)
+    return taken
+
+
+def renew(held: Mapping[int, datetime], lease_until: datetime) -> set[int]:
+    """Extend leases. `held` maps queue ids to the lock value as it was stored. Returns the ids that are still ours."""
+    by_lock: dict[datetime, list[int]] = defaultdict(list)
+    for queue_id, lock in held.items():
+        by_lock[lock].append(queue_id)
+    for lock, queue_ids in by_lock.items():
+        OrmQ.objects.filter(pk__in=queue_ids, lock=lock).update(lock=lease_until)
+    return set(OrmQ.objects.filter(pk__in=list(held), lock=lease_until).values_list("pk", flat=True))
+
+
+def release(queue_ids: Iterable[int], now: datetime) -> None:
+    """Give rows back at once, so that another worker need not wait for the lease to end."""
+    OrmQ.objects.filter(pk__in=list(queue_ids)).update(lock=now)
+
+
+def postpone(queue_id: int, now: datetime, seconds: float) -> None:
+    OrmQ.objects.filter(pk=queue_id).update(lock=now + timedelta(seconds=seconds))
+
+
+def exists(queue_id: int | None) -> bool:
+    return queue_id is not None and OrmQ.objects.filter(pk=queue_id).exists()
+
+
+def known_ids() -> QuerySet[OrmQ, int]:
+    """The ids of all rows, for use as a subquery."""
+    return OrmQ.objects.values_list("pk", flat=True)
+
+
+def drop(queue_ids: Iterable[int]) -> None:
+    OrmQ.objects.filter(pk__in=list(queue_ids)).delete()
+
+
+def record(runs: Iterable[Run]) -> None:
+    """Leave django-q2's own result row for ended runs, so that its admin pages tell the truth."""
+    Task.objects.bulk_create(
+        [
+            Task(
+                id=run.pk.hex,
+                name=f"run-{run.pk}",
+                func=RUN_FUNCTION,
+                started=run.started_at or run.created_at,
+                stopped=run.ended_at,
+                success=run.status == "success",
+                result=run.error or None,
+                attempt_count=max(1, run.attempt),
+                cluster=Conf.CLUSTER_NAME,
+            )
+            for run in runs
+        ],
+        ignore_conflicts=True,
+    )

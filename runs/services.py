@@ -1,0 +1,210 @@
+"""What every edge calls: one verb, keyword arguments, one transaction. Permissions are the edge's business."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from django.db import IntegrityError
+
+from runs.errors import BadInput, RunNotFound, ThreadExists, ThreadNotFound
+from runs.lifecycle import Cancel, OpenThread, Start, Verb, commit, commit_one
+from runs.models import Run, Thread, new_id
+from runs.options import clean_options
+from runs.statuses import RunStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+    from django.contrib.auth.models import AbstractBaseUser
+
+    from runs.transcript import WireMessage
+
+LEAD_AGENT = "lead_agent"
+_AN_INSTANT = timedelta(microseconds=1)
+MAX_TEXT_LENGTH = 200_000  # characters of one message a person or program sends
+
+
+class MultitaskStrategy(StrEnum):
+    """What happens to a message while the thread's run is active. Rollback comes with the whole wire."""
+
+    ENQUEUE = "enqueue"
+    REJECT = "reject"
+    INTERRUPT = "interrupt"
+
+
+def create_thread(
+    *,
+    owner: AbstractBaseUser,
+    title: str = "",
+    thread_id: UUID | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Thread:
+    """Make a thread. Raises ThreadExists when the wanted id is taken, by whomever."""
+    wanted = thread_id or new_id()
+    try:
+        thread: Thread = commit_one(
+            OpenThread(owner_id=owner.pk, thread_id=wanted, title=title[:200], metadata=metadata or {})
+        )
+    except IntegrityError:
+        if thread_id is None:
+            raise
+        raise ThreadExists(thread_id) from None
+    return thread
+
+
+def user_message(text: str, *, field: str = "text") -> WireMessage:
+    """A person's words as a wire message. Raises BadInput for no words or too many."""
+    if not isinstance(text, str):
+        raise BadInput(field, "expected text")
+    if not text.strip():
+        raise BadInput(field, "the message is empty")
+    if len(text) > MAX_TEXT_LENGTH:
+        raise BadInput(field, f"the message has {len(text):,} characters; at most {MAX_TEXT_LENGTH:,} are allowed")
+    return {"type": "human", "id": str(new_id()), "content": text}
+
+
+def start_verb(
+    *,
+    thread_id: UUID,
+    owner_id: int,
+    messages: Sequence[WireMessage],
+    agent: str = LEAD_AGENT,
+    options: Mapping[str, Any] | None = None,
+    multitask: MultitaskStrategy = MultitaskStrategy.ENQUEUE,
+) -> Start:
+    """A checked Start, for callers that commit it themselves. Raises BadInput with the field's path."""
+    if not messages:
+        raise BadInput("messages", "there is no message")
+    cleaned, clamped = clean_options(options or {})
+    return Start(
+        thread_id=thread_id,
+        owner_id=owner_id,
+        agent=agent,
+        messages=messages,
+        options=cleaned,
+        metadata={"clamped": clamped} if clamped else {},
+        reject=multitask == MultitaskStrategy.REJECT,
+    )
+
+
+def start_run(
+    *,
+    thread: Thread,
+    text: str,
+    agent: str = LEAD_AGENT,
+    options: Mapping[str, Any] | None = None,
+    multitask: MultitaskStrategy = MultitaskStrategy.ENQUEUE,
+) -> Run:
+    """Record a message, a pending run and its queue row, all or nothing.
+
+    Behind an active run it waits for its turn (`enqueue`), is refused with ThreadBusy (`reject`), or interrupts it.
+    """
+    start = start_verb(
+        thread_id=thread.pk,
+        owner_id=thread.owner_id,
+        messages=[user_message(text)],
+        agent=agent,
+        options=options,
+        multitask=multitask,
+    )
+    verbs: list[Verb] = [start]
+    if multitask == MultitaskStrategy.INTERRUPT:
+        verbs.extend(interrupts(thread.pk))
+    run, *_rest = commit(verbs)
+    if isinstance(run, Exception):
+        raise run
+    return run
+
+
+def interrupts(thread_id: UUID, *, by: str = "") -> list[Cancel]:
+    """Verbs that end the thread's running run and its unfinished children; what is finished is kept."""
+    running = Run.objects.filter(thread_id=thread_id, status=RunStatus.RUNNING)
+    return [verb for pk in running.values_list("pk", flat=True) for verb in _cancels(pk, RunStatus.INTERRUPTED, by)]
+
+
+def _cancels(run_id: UUID, status: RunStatus, by: str) -> list[Cancel]:
+    """Verbs for a run and its active children, each with the threads it has to lock."""
+    own = Run.objects.filter(pk=run_id).values_list("pk", "thread_id", "parent__thread_id")
+    children = Run.objects.active().filter(parent_id=run_id).values_list("pk", "thread_id", "parent__thread_id")
+    verbs = []
+    for pk, thread_id, upper in [*own, *children]:
+        threads = (thread_id,) if upper is None else (thread_id, upper)
+        if pk == run_id:
+            verbs.append(Cancel(run_id=pk, lock_threads=threads, status=status, by=by))
+        else:
+            verbs.append(Cancel(run_id=pk, lock_threads=threads, by="parent"))
+    return verbs
+
+
+def cancel_run(*, run_id: UUID, by: str, status: RunStatus = RunStatus.CANCELLED) -> bool:
+    """Ask a run and the children it waits for to end. False: it had ended before. Raises RunNotFound.
+
+    The answer comes before the end: the worker that executes the run keeps the partial work and writes the end.
+    """
+    verbs = _cancels(run_id, status, by)
+    if not verbs:
+        raise RunNotFound(run_id)
+    return commit(verbs)[0] is True
+
+
+def cancel_children(run_id: UUID) -> int:
+    """Ask every active child of a run to stop. Returns how many were asked."""
+    verbs = [verb for verb in _cancels(run_id, RunStatus.CANCELLED, "parent") if verb.run_id != run_id]
+    return sum(result is True for result in commit(verbs)) if verbs else 0
+
+
+def remove_queued(*, run_id: UUID, by: str) -> bool:
+    """Take back a message that still waits for its turn. False: its turn has come, or it has ended."""
+    waiting = Run.objects.filter(pk=run_id, status=RunStatus.PENDING, queue_id__isnull=True)
+    return waiting.exists() and cancel_run(run_id=run_id, by=by)
+
+
+def send_now(*, run_id: UUID, by: str) -> bool:
+    """Bring a waiting message to its turn: interrupt what runs, keeping its finished children, and drop no message.
+
+    Only the first in line has its turn next; the others keep their order behind it. False: it no longer waits.
+    """
+    run = Run.objects.filter(pk=run_id, status=RunStatus.PENDING, queue_id__isnull=True).first()
+    if run is None:
+        return False
+    first = Run.objects.filter(thread_id=run.thread_id, status=RunStatus.PENDING, queue_id__isnull=True)
+    head = first.order_by("created_at", "pk").first()
+    if head is not None and head.pk != run.pk:
+        # created_at is the place in line: going first means being older than whoever was first.
+        Run.objects.filter(pk=run.pk, status=RunStatus.PENDING, queue_id__isnull=True).update(
+            created_at=head.created_at - _AN_INSTANT
+        )
+    verbs = interrupts(run.thread_id, by=by)
+    if verbs:
+        commit(verbs)
+    return True
+
+
+def stop_all(*, thread_id: UUID, by: str) -> int:
+    """Stop everything of a thread: the running answer, its children and the messages that wait. Returns how many."""
+    if not Thread.objects.filter(pk=thread_id).exists():
+        raise ThreadNotFound(thread_id)
+    runs = Run.objects.active().filter(thread_id=thread_id).order_by("-created_at")
+    verbs = [v for pk in runs.values_list("pk", flat=True) for v in _cancels(pk, RunStatus.CANCELLED, by)]
+    return sum(result is True for result in commit(verbs)) if verbs else 0
+
+
+def rename_thread(*, thread_id: UUID, title: str) -> None:
+    title = " ".join(title.split())
+    if not title:
+        raise BadInput("title", "the title is empty")
+    if len(title) > 200:
+        raise BadInput("title", f"the title has {len(title)} characters; at most 200 are allowed")
+    Thread.objects.filter(pk=thread_id).update(title=title)
+
+
+def delete_thread(*, thread_id: UUID, by: str) -> None:
+    """Stop the thread's work, then remove it with its children's threads, its log and its workspace."""
+    from runs.workspaces import remove_workspace
+
+    stop_all(thread_id=thread_id, by=by)
+    Thread.objects.filter(pk=thread_id).delete()
+    remove_workspace(thread_id)

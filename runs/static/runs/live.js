@@ -1,0 +1,211 @@
+// The chat page: one state, fed by the thread's log, painted at most once per animation frame.
+
+import { post, useToken } from './actions.js';
+import { Composer, keep } from './composer.js';
+import { Conversation } from './conversation.js';
+import { Dock, Strip, runWords } from './dock.js';
+import { setAttribute, setText, useIcons } from './dom.js';
+import { agreed, startFrame } from './frame.js';
+import { activeRun, activeTasks, emptyState, reduce } from './state.js';
+import { many, t, useWords } from './strings.js';
+import { faceText, tile } from './task-card.js';
+import { taskFace } from './task-state.js';
+import { followThread } from './thread-socket.js';
+
+const BANNER_AFTER_MS = 3_000;
+const RAIL_EVERY_MS = 20_000;
+const NEAR_END_PIXELS = 120;
+
+const page = JSON.parse(document.getElementById('page').textContent);
+const part = (name) => document.querySelector(`[data-part="${name}"]`);
+const log = document.getElementById('log');
+const skew = Date.parse(page.now) - Date.now();
+const serverNow = () => Date.now() + skew;
+const openedAt = Date.parse(page.now);
+
+useWords(page.strings, page.language);
+useIcons(document.body.dataset.icons);
+useToken(document.body.dataset.csrf);
+startFrame();
+
+let state = emptyState();
+let scheduled = false;
+let bannerTimer = 0;
+
+const act = async (path, body) => {
+  const answer = await post(`${page.urls.thread}${path}`, body);
+  tell(answer.ok ? '' : answer.message);
+  return answer;
+};
+const onRun = (verb) => async (runId) => {
+  const { ok, body } = await act(`runs/${runId}/${verb}`);
+  if (ok && body.done === false) tell(t('already_ended'));
+  return ok;
+};
+
+const conversation = new Conversation(part('messages'), {
+  cancel: onRun('cancel'), sendNow: onRun('send-now'), remove: onRun('remove'),
+  pageOf: (threadId) => `${page.urls.chat}${threadId}/`,
+});
+const strip = part('strip') && new Strip(part('strip'));
+const dock = new Dock(document.getElementById('dock'), {
+  maxTotal: page.max_total, maxConcurrent: page.max_concurrent, onChoose: showTask,
+});
+
+// --- Painting ---------------------------------------------------------------------------------------------------
+
+function schedule() {
+  if (scheduled) return;
+  scheduled = true;
+  // A hidden page gets no animation frames, but its title and its announcements still count.
+  if (document.hidden) setTimeout(paint, 200);
+  else requestAnimationFrame(paint);
+}
+
+function paint() {
+  scheduled = false;
+  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END_PIXELS;
+  const now = serverNow();
+  conversation.paint(state, now);
+  paintAround(now);
+  if (atEnd) log.scrollTop = log.scrollHeight;
+}
+
+function paintAround(now) {
+  const run = activeRun(state);
+  strip?.paint(state, now);
+  dock.paint(state, now);
+  const waiting = part('waiting');
+  const speaking = Object.values(state.messages).some((message) => message.streaming);
+  waiting.hidden = run === null || speaking || activeTasks(state).length > 0;
+  if (run) setText(waiting.firstElementChild, runWords(run));
+  part('to-end').hidden = log.scrollHeight - log.scrollTop - log.clientHeight < 2 * NEAR_END_PIXELS;
+}
+
+function tick() {
+  if (document.hidden || (activeRun(state) === null && activeTasks(state).length === 0)) return;
+  const now = serverNow();
+  conversation.tick(now);
+  paintAround(now);
+}
+
+function showTask(id) {
+  const card = document.getElementById(`task-${id}`);
+  card?.scrollIntoView({ block: 'center', behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth' });
+  card?.focus({ preventScroll: true });
+}
+
+function tell(message) {
+  const node = part('tell');
+  setText(node, message);
+  node.hidden = !message;
+}
+
+// --- The log ----------------------------------------------------------------------------------------------------
+
+function onFrame(frame) {
+  const before = state;
+  state = reduce(state, frame);
+  announce(before, frame);
+  if (state.applied > before.applied && Date.parse(frame.at) >= openedAt && /^run\.(started|ended)$/.test(frame.type)) refreshRail();
+  schedule();
+}
+
+/** Said aloud: changes of a task's status and finished answers, never the words as they come. */
+function announce(before, frame) {
+  if (Date.parse(frame.at) < openedAt || frame.seq <= before.applied) return;
+  if (frame.type === 'task.started' || frame.type === 'task.ended') {
+    const task = state.tasks[frame.task];
+    const status = faceText(taskFace(task, serverNow()), task);
+    setText(part('announce'), t('task_announcement', { name: task.name, title: task.title, status }));
+  } else if (frame.type === 'run.ended') {
+    setText(part('announce'), frame.status === 'success' ? t('answer_finished') : frame.why || t('run_failed'));
+  }
+}
+
+function onState(kind, reason) {
+  clearTimeout(bannerTimer);
+  const banner = part('banner');
+  if (kind === 'open') banner.hidden = true;
+  else if (kind === 'lost') bannerTimer = setTimeout(() => show('reconnecting'), banner.hidden ? BANNER_AFTER_MS : 0);
+  else show(kind === 'polling' ? 'polling' : reason);
+  document.documentElement.dataset.connection = kind;
+
+  function show(key) {
+    banner.hidden = false;
+    setText(banner, t(key));
+  }
+}
+
+async function refreshRail() {
+  const answer = await fetch(`${page.urls.rail}?current=${page.thread ?? ''}`, { credentials: 'same-origin' }).catch(() => null);
+  if (!answer?.ok) return;
+  const list = part('threads');
+  const focused = list.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
+  list.innerHTML = await answer.text(); // a template of ours, escaped by the server
+  if (focused) list.querySelector(`a[href="${focused}"]`)?.focus();
+}
+
+// --- What a person does -----------------------------------------------------------------------------------------
+
+const form = part('composer');
+const composer = form && new Composer(form, {
+  key: page.thread ?? 'new', maxCharacters: page.max_text, onSend: page.thread ? say : start,
+});
+
+async function say(message) {
+  const answer = await act('messages', message);
+  tell(''); // the composer says it beside the box
+  if (answer.ok) log.scrollTop = log.scrollHeight;
+  return answer;
+}
+
+async function start(message) {
+  const answer = await post(page.urls.start, message);
+  if (!answer.ok) return answer;
+  keep('draft:new', '');
+  if (!message.options.subagent_enabled) keep(`delegation:${answer.body.thread_id}`, 'off');
+  location.assign(answer.body.url);
+  return answer;
+}
+
+part('stop-answer')?.addEventListener('click', () => { const run = activeRun(state); if (run) onRun('cancel')(run.id); });
+part('stop-all')?.addEventListener('click', async () => {
+  const { ok, body } = await act('stop-all');
+  if (ok) setText(part('announce'), many('stopped', body.stopped));
+});
+part('rename')?.addEventListener('click', async () => {
+  const field = document.getElementById('new-title');
+  field.value = part('title').textContent.trim();
+  if (!(await agreed('rename-dialog'))) return;
+  const { ok, body } = await act('rename', { title: field.value });
+  if (!ok) return;
+  setText(part('title'), body.title);
+  refreshRail();
+});
+part('delete')?.addEventListener('click', async () => {
+  if (!(await agreed('delete-dialog'))) return;
+  const { ok, body } = await act('delete');
+  if (ok) location.assign(body.url);
+});
+part('to-end').addEventListener('click', () => { log.scrollTop = log.scrollHeight; });
+log.addEventListener('scroll', () => paintAround(serverNow()), { passive: true });
+for (const place of document.querySelectorAll('.tile-for')) place.replaceWith(tile(place.dataset.name));
+for (const example of document.querySelectorAll('[data-part="example"]')) {
+  example.addEventListener('click', () => composer.put(example.textContent.trim()));
+}
+
+if (page.thread) {
+  const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
+  const following = followThread({
+    socketUrl: `${scheme}://${location.host}${page.urls.socket}`, eventsUrl: `${page.urls.thread}events`,
+    cursor: () => state.seq, onFrame, onState,
+  });
+  addEventListener('online', following.retryNow);
+  document.addEventListener('visibilitychange', () => { if (!document.hidden) { following.retryNow(); schedule(); } });
+  addEventListener('pagehide', following.stop);
+  addEventListener('pageshow', ({ persisted }) => { if (persisted) location.reload(); });
+}
+setInterval(tick, 1_000);
+setInterval(() => { if (!document.hidden) refreshRail(); }, RAIL_EVERY_MS);
+setAttribute(document.documentElement, 'data-ready', 'true');

@@ -1,0 +1,52 @@
+"""The transcript's rows as wire dictionaries, and back. LangChain's classes are the engine's business.
+
+A wire message is {"type": "human"|"ai"|"tool", "id", "content", …}; see engine.wire.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from engine.text import clean_json
+from runs.models import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
+
+WireMessage = dict[str, Any]
+
+
+def to_row(message: WireMessage) -> str:
+    """One message as stored. Text that no database or socket could take (NUL, lone surrogates) is replaced."""
+    return orjson.dumps(clean_json(message)).decode()
+
+
+def load(thread_ids: Iterable[UUID]) -> dict[UUID, list[WireMessage]]:
+    """The transcripts of threads, oldest message first."""
+    found: dict[UUID, list[WireMessage]] = defaultdict(list)
+    rows = Message.objects.filter(thread_id__in=list(thread_ids)).order_by("thread_id", "seq")
+    for thread_id, text in rows.values_list("thread_id", "data"):
+        found[thread_id].append(orjson.loads(text))
+    return found
+
+
+def text_of(message: WireMessage) -> str:
+    """The words of a message, whatever blocks it is made of."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    parts = (block if isinstance(block, str) else block.get("text", "") for block in content or () if block)
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def last_answer(messages: Iterable[WireMessage]) -> str:
+    """The last words an agent said; empty when it said none."""
+    answer = ""
+    for message in messages:
+        if message.get("type") == "ai" and (text := text_of(message).strip()):
+            answer = text
+    return answer

@@ -1,0 +1,102 @@
+"""What a person does in the chat. Each finds the rows they may touch and calls a service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import reverse
+
+from runs import services
+from runs.errors import RunNotFound, ThreadNotFound
+from runs.models import Run, Thread
+from runs.web.answers import action, body_of
+from runs.web.forms import read_message, read_title
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from django.contrib.auth.models import AbstractBaseUser
+
+
+def own_thread(request: HttpRequest, thread_id: UUID) -> Thread:
+    """Raises ThreadNotFound for a thread that is not this person's, as for one that is not there."""
+    thread = Thread.objects.visible_to(request.user).filter(pk=thread_id).first()
+    if thread is None:
+        raise ThreadNotFound(thread_id)
+    return cast("Thread", thread)
+
+
+def own_run(request: HttpRequest, thread_id: UUID, run_id: UUID) -> Run:
+    """A run of this thread or one below it. Raises RunNotFound."""
+    run = Run.objects.visible_to(request.user).filter(pk=run_id).first()
+    if run is None:
+        raise RunNotFound(run_id)
+    if run.thread_id != thread_id and not Run.objects.filter(pk=run.root_id, thread_id=thread_id).exists():
+        raise RunNotFound(run_id)
+    return cast("Run", run)
+
+
+def who(request: HttpRequest) -> str:
+    """The name shown beside what this person stopped."""
+    return cast("AbstractBaseUser", request.user).get_username()
+
+
+@action
+def start(request: HttpRequest) -> HttpResponse:
+    """A first message: a new thread and its first run."""
+    message = read_message(body_of(request))
+    thread = services.create_thread(owner=request.user)
+    run = services.start_run(thread=thread, text=message.text, options=message.options)
+    address = reverse("chat-thread", args=[thread.pk])
+    created = {"thread_id": str(thread.pk), "run_id": str(run.pk), "url": address}
+    return JsonResponse(created, status=201, headers={"Location": address})
+
+
+@action
+def say(request: HttpRequest, thread_id: UUID) -> HttpResponse:
+    thread = own_thread(request, thread_id)
+    if thread.parent_run_id is not None:
+        raise ThreadNotFound(thread_id)  # a subagent's thread is its lead's to talk to
+    message = read_message(body_of(request))
+    run = services.start_run(thread=thread, text=message.text, options=message.options)
+    return JsonResponse({"run_id": str(run.pk)}, status=202)
+
+
+@action
+def cancel(request: HttpRequest, thread_id: UUID, run_id: UUID) -> HttpResponse:
+    run = own_run(request, thread_id, run_id)
+    return JsonResponse({"done": services.cancel_run(run_id=run.pk, by=who(request))}, status=202)
+
+
+@action
+def remove(request: HttpRequest, thread_id: UUID, run_id: UUID) -> HttpResponse:
+    run = own_run(request, thread_id, run_id)
+    return JsonResponse({"done": services.remove_queued(run_id=run.pk, by=who(request))}, status=202)
+
+
+@action
+def send_now(request: HttpRequest, thread_id: UUID, run_id: UUID) -> HttpResponse:
+    run = own_run(request, thread_id, run_id)
+    return JsonResponse({"done": services.send_now(run_id=run.pk, by=who(request))}, status=202)
+
+
+@action
+def stop_all(request: HttpRequest, thread_id: UUID) -> HttpResponse:
+    thread = own_thread(request, thread_id)
+    return JsonResponse({"stopped": services.stop_all(thread_id=thread.pk, by=who(request))}, status=202)
+
+
+@action
+def rename(request: HttpRequest, thread_id: UUID) -> HttpResponse:
+    thread = own_thread(request, thread_id)
+    title = read_title(body_of(request))
+    services.rename_thread(thread_id=thread.pk, title=title)
+    return JsonResponse({"title": title})
+
+
+@action
+def delete(request: HttpRequest, thread_id: UUID) -> HttpResponse:
+    thread = own_thread(request, thread_id)
+    services.delete_thread(thread_id=thread.pk, by=who(request))
+    return JsonResponse({"url": reverse("chat")})

@@ -1,0 +1,132 @@
+"""The seam to django-q2: its cluster, sentinel, monitor, tables and admin stay; its worker function becomes an event loop.
+
+django-q2 runs one task per process, never runs a coroutine and notices a dead worker only after the longest task's
+time. It looks up `worker` and `pusher` as globals of django_q.cluster whenever it spawns a process, so replacing these
+two names is all; a test fails when that moves, and the version is pinned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import logging
+import pydoc
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import django_q.cluster
+from django.conf import settings
+from django.utils import timezone
+from django_q.conf import Conf
+from django_q.signals import post_execute_in_worker, post_spawn, pre_execute
+
+from runs.worker.host import RunHost
+from runs.worker.parent_watch import die_with_parent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
+WATCHDOG_SECONDS = 15  # the sentinel ends a worker whose loop has stalled for so long
+GRACE_SECONDS = 5.0  # how long running runs may go on after a stop was asked for
+
+
+def install() -> None:
+    """Make django-q2's clusters of this process run our worker, with the agent stack loaded once before they fork."""
+    preload()
+    django_q.cluster.worker = worker
+    django_q.cluster.pusher = idle_pusher
+
+
+def preload() -> None:
+    """Import what every worker needs, so that forked processes share the pages; nothing here opens a connection."""
+    from engine.preload import preload_engine
+    from subagents import registry
+
+    preload_engine(registry.current().config)
+    gc.collect()
+    gc.freeze()
+
+
+def idle_pusher(task_queue: Any, event: Any, broker: Any = None) -> None:
+    """Workers take rows themselves, only as many as they can execute: there is nothing to push."""
+    die_with_parent()
+    event.wait()
+
+
+def worker(task_queue: Any, result_queue: Any, timer: Any, timeout: int | None = None) -> None:
+    """One worker process, with the signature django-q2 calls."""
+    die_with_parent()
+    post_spawn.send(sender="django_q", proc_name="runs")
+    plain_timeout = timeout if timeout and timeout > 0 else None
+    _run_loop(lambda: _serve(task_queue, result_queue, timer, plain_timeout))
+    timer.value = -1
+
+
+def _run_loop(main: Callable[[], Any]) -> None:
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main())
+    else:
+        uvloop.run(main())
+
+
+async def _serve(task_queue: Any, result_queue: Any, timer: Any, plain_timeout: float | None) -> None:
+    from subagents import registry
+
+    config = registry.current().config.runs
+    background: set[asyncio.Task[None]] = set()
+
+    def plain_task(queue_id: int, task: dict[str, Any]) -> None:
+        started = asyncio.create_task(_plain(host, queue_id, task, result_queue, plain_timeout))
+        background.add(started)
+        started.add_done_callback(background.discard)
+
+    host = RunHost(
+        slots=config.slots_per_worker,
+        lease_seconds=settings.LEASE_SECONDS,
+        max_attempts=config.max_attempts,
+        grace_seconds=GRACE_SECONDS,
+        plain_task=plain_task,
+    )
+    stopping = False
+
+    def stop_asked() -> bool:
+        nonlocal stopping
+        if not stopping and task_queue.qsize() > 0:
+            task_queue.get()  # the pill that says STOP
+            stopping = True
+        return stopping
+
+    def tick() -> None:
+        timer.value = WATCHDOG_SECONDS
+
+    await host.serve(stop_asked=stop_asked, tick=tick)
+    if background:
+        await asyncio.wait(background, timeout=GRACE_SECONDS)
+
+
+async def _plain(host: RunHost, queue_id: int, task: dict[str, Any], result_queue: Any, timeout: float | None) -> None:
+    """A plain django-q2 task: coroutine functions on the loop, others in a thread; django-q2's monitor stores the result."""
+    limit = task.pop("timeout", timeout)
+    function = task["func"] if callable(task["func"]) else pydoc.locate(task["func"])
+    pre_execute.send(sender="django_q", func=function, task=task)
+    try:
+        if not callable(function):
+            raise ValueError(f"Function {task['func']} is not defined")
+        if inspect.iscoroutinefunction(function):
+            work = function(*task["args"], **task["kwargs"])
+        else:
+            work = asyncio.to_thread(function, *task["args"], **task["kwargs"])
+        task["result"], task["success"] = (
+            await asyncio.wait_for(work, limit if limit and limit > 0 else None),
+            True,
+        )
+    except Exception as fault:  # noqa: BLE001 - whatever a task raises is its result
+        task["result"], task["success"] = f"{fault} : {traceback.format_exc()}", False
+    task.update(stopped=timezone.now(), cluster=Conf.CLUSTER_NAME, ack_id=queue_id)
+    post_execute_in_worker.send(sender="django_q", func=function, task=task)
+    host.forget_task(queue_id)
+    result_queue.put(task)

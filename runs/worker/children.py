@@ -1,0 +1,104 @@
+"""Waiting for child runs, wherever they are executed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from engine.ports import ChildResult, Usage
+from engine.stop import StopReason, SubagentStatus
+from runs.explain import why
+from runs.models import Run
+from runs.statuses import TO_SUBAGENT, RunStatus
+from runs.transcript import last_answer, load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
+
+    from runs.doorbell import Ring
+    from runs.group_commit import GroupCommit
+
+
+class ChildWatch:
+    """Futures of awaited children, resolved by whatever notices first: this process, a ring, or the regular look."""
+
+    def __init__(self, database: GroupCommit) -> None:
+        self._database = database
+        self._awaited: dict[UUID, asyncio.Future[None]] = {}
+        self._threads: dict[UUID, UUID] = {}  # child thread → child run
+        self._looking = False
+
+    async def ended(self, run_id: UUID, thread_id: UUID) -> None:
+        """Return when the child has ended. Registers first and looks afterwards, so no end is missed."""
+        future = self._awaited.setdefault(run_id, asyncio.get_running_loop().create_future())
+        self._threads[thread_id] = run_id
+        try:
+            await self.look()
+            await asyncio.shield(future)
+        finally:
+            self._awaited.pop(run_id, None)
+            self._threads.pop(thread_id, None)
+
+    def mark_ended(self, run_id: UUID) -> None:
+        future = self._awaited.get(run_id)
+        if future is not None and not future.done():
+            future.set_result(None)
+
+    def ring(self, ring: Ring) -> None:
+        concerned = ring.threads is None or not ring.threads.isdisjoint(self._threads)
+        if self._awaited and concerned and not self._looking:
+            self._looking = True
+            asyncio.get_running_loop().create_task(self._look_soon())
+
+    async def _look_soon(self) -> None:
+        self._looking = False
+        await self.look()
+
+    async def look(self) -> None:
+        open_ids = [run_id for run_id, future in self._awaited.items() if not future.done()]
+        if open_ids:
+            for run_id in await self._database.call(_ended_among, open_ids):
+                self.mark_ended(run_id)
+
+
+def _ended_among(run_ids: Iterable[UUID]) -> list[UUID]:
+    return list(Run.objects.ended().filter(pk__in=list(run_ids)).values_list("pk", flat=True))
+
+
+def result_of(run_id: UUID) -> ChildResult:
+    """What came of an ended child, for its parent's model: its full answer, or the sentence that says why not."""
+    run = Run.objects.get(pk=run_id)
+    answer = last_answer(load([run.thread_id]).get(run.thread_id, []))
+    status = TO_SUBAGENT[RunStatus(run.status)]
+    text = answer if status == SubagentStatus.COMPLETED else _failure_text(run, answer)
+    usage = None
+    if run.total_tokens is not None:
+        usage = Usage(
+            input_tokens=run.input_tokens,
+            output_tokens=run.output_tokens,
+            cached_tokens=run.cached_tokens,
+            estimated=run.usage_estimated,
+        )
+    return ChildResult(
+        status=status,
+        text=text,
+        run_id=str(run.pk),
+        thread_id=str(run.thread_id),
+        subagent=run.agent,
+        stop_reason=StopReason(run.stop_reason) if run.stop_reason in set(StopReason) else None,
+        model=run.model,
+        usage=usage,
+    )
+
+
+def _failure_text(run: Run, partial: str) -> str:
+    reason = why(
+        status=run.status,
+        stop_reason=run.stop_reason,
+        error_code=run.error_code,
+        detail=run.stop_detail,
+        cancelled_by=run.cancelled_by,
+    )
+    text = f"The subagent {run.agent} did not finish ({run.status}). {reason} {run.error}".strip()
+    return f"{text}\n\nWhat it had written until then:\n{partial}" if partial else text

@@ -1,0 +1,295 @@
+"""One run, from claim to end: drive the agent, store each step before the next model call, end exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db import OperationalError
+from django.utils import timezone
+
+from engine.agent import (
+    AgentSpec,
+    Step,
+    TextDelta,
+    compiled,
+    delegation_message,
+    drive,
+    final_text,
+    is_answered,
+    partial_text,
+    settle,
+)
+from engine.errors import explain_model_error
+from engine.ports import ChildCall, Counters, RunContext
+from engine.wire import from_wire, to_wire
+from runs import services
+from runs.errors import DatabaseLost, Fenced
+from runs.lifecycle import Ending, Finish, HandOver, Progress
+from runs.statuses import ErrorCode, RunStatus
+from runs.worker import plans
+from runs.worker.delegate import LocalDelegate
+from runs.worker.deltas import Deltas
+from runs.worker.steps import Meter, task_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from langchain_core.messages import AnyMessage, ToolMessage
+
+    from runs.event_types import Delta
+    from runs.lifecycle.claims import Claimed
+    from runs.transcript import WireMessage
+    from runs.worker.host import RunHost
+
+logger = logging.getLogger(__name__)
+UNKNOWN_OUTCOME = (
+    "Interrupted: the worker was lost while this call was running, so its outcome is unknown. It was not repeated."
+    " Check what it did before you call it again."
+)
+NOT_ANSWERED = "Not answered: the run was stopped before this call had a result."
+
+
+def execute_run(run_id: str) -> None:
+    """What a queue row names. Only this project's asyncio worker executes runs; it never calls this."""
+    raise RuntimeError(f"run {run_id}: start workers with `manage.py qcluster`, which installs the worker for runs")
+
+
+class Execution:
+    """The execution of one claimed run. `run` returns when nothing is left to do here; it never raises for the run."""
+
+    def __init__(self, host: RunHost, claimed: Claimed) -> None:
+        self._host = host
+        self._row = claimed.run
+        self._held = claimed.held
+        self._transcript: list[WireMessage] = list(claimed.transcript)
+        self._queue_id = claimed.queue_id
+        self._deltas = Deltas(self._send_delta)
+        self._meter = Meter(claimed.run)
+        self._counters = Counters()
+        self._pending: list[WireMessage] = []  # the last reply, kept back so that it is stored together with the end
+        self._plan: plans.Plan | None = None
+        self._delegate: LocalDelegate | None = None
+
+    async def run(self) -> None:
+        try:
+            await self._run()
+        except (Fenced, DatabaseLost, OperationalError) as fault:
+            # Not ours any more, or no database: write nothing, the lease decides who continues.
+            logger.info("run %s: given up quietly here: %s", self._row.pk, fault)
+        finally:
+            self._deltas.settled()
+            self._host.children.mark_ended(self._row.pk)
+
+    async def _run(self) -> None:
+        try:
+            if self._row.cancel_requested:
+                ending = self._stopped_by(self._row.cancel_requested, self._row.cancelled_by)
+            else:
+                ending = await self._think_in_time()
+        except asyncio.CancelledError:
+            stop = self._host.stop_of(self._row.pk)
+            if stop is None or not self._host.holds(self._row.pk):
+                raise  # the lease is lost or the process ends: nothing may be written
+            if stop.hand_over:
+                await _uncancelled(self._hand_over())
+                return
+            ending = self._stopped_by(stop.status, stop.by)
+        await _uncancelled(self._finish(ending))
+
+    async def _think_in_time(self) -> Ending:
+        try:
+            plan = self._plan = await self._host.database.call(plans.plan_for, self._row)
+        except plans.CannotRun as refusal:
+            return Ending(status=RunStatus.ERROR, error_code=refusal.code, error=str(refusal))
+        started = self._row.started_at or timezone.now()
+        left = started + timedelta(seconds=plan.limits.timeout_seconds) - timezone.now()
+        try:
+            async with asyncio.timeout(max(0.0, left.total_seconds())) as deadline:
+                return await self._think(plan)
+        except TimeoutError:
+            if deadline.expired():
+                detail = {"limit": plan.limits.timeout_seconds, "layer": plan.limits.timeout_layer}
+                return Ending(status=RunStatus.TIMEOUT, error_code=ErrorCode.TIMED_OUT, detail=detail)
+            return self._fault(TimeoutError("a step timed out"))
+        except (Fenced, DatabaseLost, OperationalError):
+            raise
+        except Exception as fault:  # noqa: BLE001 - the run's outermost edge
+            return self._fault(fault)
+
+    # --- thinking -----------------------------------------------------------------------------------------------
+    async def _think(self, plan: plans.Plan) -> Ending:
+        self._counters = Counters(
+            model_calls=self._row.model_calls,
+            tokens=self._row.total_tokens or 0,
+            children_started=plan.children_started,
+        )
+        self._delegate = LocalDelegate(self._host, self._held, self._row, plan)
+        context = self._context(plan, self._delegate)
+        if plan.snapshot:
+            await self._write(Progress(held=self._held, changes=plan.snapshot))
+        messages = [from_wire(message) for message in self._transcript]
+        messages.extend(await self._settle(messages))
+        if not is_answered(messages):
+            spec = AgentSpec(model=plan.model, tools=plan.tools, is_subagent=plan.is_subagent)
+            async with aclosing(drive(compiled(spec, plan.models), messages, context)) as parts:
+                async for part in parts:
+                    if isinstance(part, TextDelta):
+                        self._deltas.add(part.message_id, part.text)
+                    else:
+                        messages.extend(part.messages)
+                        await self._store(part)
+        return self._answered(messages)
+
+    def _context(self, plan: plans.Plan, delegate: LocalDelegate) -> RunContext:
+        return RunContext(
+            run_id=str(self._row.pk),
+            thread_id=str(self._row.thread_id),
+            agent_name=plan.agent_name,
+            is_subagent=plan.is_subagent,
+            system_prompt=plan.system_prompt,
+            limits=plan.limits,
+            workspace=plan.workspace,
+            sandbox=plan.sandbox,
+            delegate=delegate,
+            roster=plan.roster,
+            delegation_enabled=plan.delegation_enabled,
+            counters=self._counters,
+            labels={"run": str(self._row.pk), "thread": str(self._row.thread_id)},
+        )
+
+    async def _settle(self, messages: list[AnyMessage]) -> list[ToolMessage]:
+        """Answer the calls a lost worker left open: delegations find their child again, others are never repeated."""
+        if self._row.attempt <= 1 or self._delegate is None:
+            return []
+        answers = await asyncio.gather(*(self._answer_open_call(call) for call in settle(messages)))
+        for answer in answers:
+            await self._store(Step([answer]))
+        return answers
+
+    async def _answer_open_call(self, call: dict[str, Any]) -> ToolMessage:
+        from langchain_core.messages import ToolMessage
+
+        if call["name"] != "task" or self._delegate is None:
+            return ToolMessage(UNKNOWN_OUTCOME, tool_call_id=call["id"], name=call["name"], status="error")
+        wanted = {key: str(call["args"].get(key, "")) for key in ("description", "prompt", "subagent_type")}
+        result = await self._delegate.run_child(ChildCall(tool_call_id=call["id"], **wanted))
+        return delegation_message(call["id"], result)
+
+    # --- storing ------------------------------------------------------------------------------------------------
+    async def _store(self, step: Step) -> None:
+        """Commit a step. The generator's next model call waits for this: the transcript is the checkpoint."""
+        await self._flush_pending()
+        entries = [to_wire(message) for message in step.messages]
+        for entry in entries:
+            self._meter.count(entry, self._counters)
+            if entry["type"] == "ai":
+                self._deltas.settled()
+        self._transcript.extend(entries)
+        if entries and entries[-1]["type"] == "ai" and not entries[-1].get("tool_calls"):
+            self._pending = entries
+            return
+        await self._write(self._progress(entries))
+
+    async def _flush_pending(self) -> None:
+        if self._pending:
+            entries, self._pending = self._pending, []
+            await self._write(self._progress(entries))
+
+    def _progress(self, entries: list[WireMessage]) -> Progress:
+        return Progress(
+            held=self._held,
+            entries=entries,
+            parent_entries=task_steps(self._row, entries, self._meter),
+            changes=self._meter.changes(),
+        )
+
+    async def _write(self, verb: Any) -> None:
+        await self._host.database.write(verb)
+
+    def _send_delta(self, delta: Delta) -> None:
+        """Not awaited: a lost delta is harmless, its message follows. The future's failure is looked at all the same."""
+        answer = self._host.database.write(Progress(held=self._held, entries=[delta]))
+        answer.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    # --- ending -------------------------------------------------------------------------------------------------
+    def _answered(self, messages: list[AnyMessage]) -> Ending:
+        stop_reason = self._counters.stop_reason or ""
+        answer = partial_text(messages) if stop_reason else final_text(messages)
+        facts: dict[str, Any] = {"stop_reason": str(stop_reason), "detail": self._counters.stop_detail}
+        if answer:
+            return Ending(status=RunStatus.SUCCESS, result=answer, **facts)
+        return Ending(status=RunStatus.ERROR, error_code=ErrorCode.NO_ANSWER, error="no answer", **facts)
+
+    def _fault(self, fault: Exception) -> Ending:
+        known = explain_model_error(fault)
+        if known is not None:
+            logger.warning("run %s: %s: %s", self._row.pk, known.code, known.sentence)
+            return Ending(status=RunStatus.ERROR, error_code=ErrorCode(known.code), error=known.sentence)
+        logger.error("run %s failed", self._row.pk, exc_info=fault)
+        name = type(fault).__name__
+        return Ending(status=RunStatus.ERROR, error_code=ErrorCode.INTERNAL, error=f"{name} in run {self._row.pk}")
+
+    def _stopped_by(self, status: str, by: str) -> Ending:
+        wanted = RunStatus(status) if status in {RunStatus.CANCELLED, RunStatus.INTERRUPTED} else RunStatus.CANCELLED
+        code = ErrorCode.SUPERSEDED if wanted == RunStatus.INTERRUPTED else ErrorCode.CANCELLED
+        return Ending(status=wanted, error_code=code, cancelled_by=by)
+
+    async def _finish(self, ending: Ending) -> None:
+        entries, self._pending = self._pending, []
+        if ending.status != RunStatus.SUCCESS:
+            if self._row.depth == 0:
+                await self._host.database.call(services.cancel_children, self._row.pk)
+            entries = [*entries, *self._partial_reply(), *self._closing_answers()]
+        if not ending.result and self._deltas.text:
+            ending = replace(ending, result=self._deltas.text)
+        verb = Finish(
+            held=self._held,
+            ending=ending,
+            entries=entries,
+            parent_entries=task_steps(self._row, entries, self._meter),
+            changes=self._meter.changes(),
+        )
+        await self._write(verb)
+
+    def _partial_reply(self) -> list[WireMessage]:
+        if not self._deltas.text:
+            return []
+        return [{"type": "ai", "id": self._deltas.message_id, "content": self._deltas.text, "partial": True}]
+
+    def _closing_answers(self) -> list[WireMessage]:
+        """Each call gets exactly one result, so that the thread's next run starts from a valid history."""
+        open_calls = settle([from_wire(message) for message in self._transcript])
+        return [
+            {
+                "type": "tool",
+                "tool_call_id": call["id"],
+                "name": call["name"],
+                "content": NOT_ANSWERED,
+                "status": "error",
+            }
+            for call in open_calls
+        ]
+
+    async def _hand_over(self) -> None:
+        """This process stops: another continues from the transcript. A reply under way is asked for again there."""
+        await self._flush_pending()
+        await self._write(HandOver(held=self._held))
+        await self._host.database.call(plans.release_lease, self._queue_id)
+
+
+async def _uncancelled(work: Coroutine[Any, Any, None]) -> None:
+    """Finish `work` even when this task is cancelled meanwhile: an end that was begun is written."""
+    task = asyncio.ensure_future(work)
+    while True:
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.done():
+                raise
+            continue
+        return

@@ -1,0 +1,270 @@
+"""One worker process: claims runs, keeps their leases, executes them on one event loop, gives them back on a stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db import OperationalError
+
+from runs.doorbell import Doorbell, Ring
+from runs.errors import DatabaseLost
+from runs.group_commit import GroupCommit
+from runs.lifecycle import claims
+from runs.worker import heartbeat, sweep
+from runs.worker.children import ChildWatch
+from runs.worker.executor import Execution
+from runs.worker.slots import Slots
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+logger = logging.getLogger(__name__)
+POLL_SECONDS = 0.5
+_MOST_PER_CLAIM = 16
+_SPREAD_SECONDS_PER_RUN = 0.0002  # the busier a worker, the later it draws
+_SPREAD_MOST_SECONDS = 0.01
+_BETWEEN_DRAWS_SECONDS = 0.003
+_SWEEP_SECONDS = 5.0
+
+PlainTask = Callable[[int, dict[str, Any]], None]
+
+
+def worker_name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Why an execution was cancelled from outside."""
+
+    status: str = ""  # the RunStatus somebody asked for
+    by: str = ""
+    hand_over: bool = False
+
+
+class RunHost:
+    """Executes runs until told to stop. Everything runs on the loop that constructs it."""
+
+    def __init__(
+        self,
+        *,
+        slots: int,
+        lease_seconds: float,
+        max_attempts: int,
+        grace_seconds: float = 5.0,
+        plain_task: PlainTask | None = None,
+        name: str = "",
+    ) -> None:
+        self.name = name or worker_name()
+        self.slots = Slots(slots)
+        self.database = GroupCommit("runs-db")
+        self.children = ChildWatch(self.database)
+        self.waiting = 0  # runs that wait for children and hold no slot
+        self._lease_seconds = lease_seconds
+        self._max_attempts = max_attempts
+        self._grace_seconds = grace_seconds
+        self._plain_task = plain_task
+        self._tasks: dict[UUID, asyncio.Task[None]] = {}
+        self._leases: dict[int, datetime] = {}
+        self._queue_ids: dict[UUID, int] = {}
+        self._stops: dict[UUID, Stop] = {}
+        self._wake = asyncio.Event()
+        self._looking = False
+        self._workers = 1
+        self._renewed_at = self._swept_at = float("-inf")
+        self._bell = Doorbell(self._ring)
+
+    # --- what executions ask ------------------------------------------------------------------------------------
+    def holds(self, run_id: UUID) -> bool:
+        """Whether this process still has the run's lease. Without it nothing may be written, not even "cancelled"."""
+        return self._queue_ids.get(run_id) in self._leases
+
+    def stop_of(self, run_id: UUID) -> Stop | None:
+        return self._stops.get(run_id)
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    # --- the loop -----------------------------------------------------------------------------------------------
+    async def serve(self, *, stop_asked: Callable[[], bool], tick: Callable[[], None] = lambda: None) -> None:
+        """Work until `stop_asked`, then drain. `tick` is called at least every POLL_SECONDS while the loop is alive."""
+        self._bell.start()
+        try:
+            await self._serve(stop_asked, tick)
+        finally:
+            # Whatever ended the loop: what is still held belongs to others now, it was not "cancelled".
+            self._leases.clear()
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            await self._bell.stop()
+            await self._forget_heartbeat()
+            await self.database.close()
+
+    async def _serve(self, stop_asked: Callable[[], bool], tick: Callable[[], None]) -> None:
+        draining = False
+        while True:
+            tick()
+            if not draining and stop_asked():
+                draining = True
+                asyncio.get_running_loop().call_later(self._grace_seconds, self._hand_over_all)
+            if draining and not self._tasks:
+                return
+            self._wake.clear()
+            try:
+                drew = 0 if draining else await self._draw()
+                await self._keep()
+            except (OperationalError, DatabaseLost) as fault:
+                logger.warning("%s: no database (%s); trying again", self.name, fault)
+                drew = 0
+            if drew:
+                await asyncio.sleep(_BETWEEN_DRAWS_SECONDS)
+                continue
+            await self._until_woken()
+
+    async def run_until_idle(self) -> None:
+        """Execute what is queued and everything that follows from it, then return."""
+        self._bell.start()
+        try:
+            while await self._draw() or self._tasks:
+                await self._keep()
+                if self._tasks:
+                    await asyncio.wait(self._tasks.values(), timeout=0.05, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await self._bell.stop()
+            await self._forget_heartbeat()
+            await self.database.close()
+
+    async def _until_woken(self) -> None:
+        try:
+            await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
+        except TimeoutError:
+            return
+
+    async def _draw(self) -> int:
+        """Claim a share of what waits and start executing it. Returns how much was claimed."""
+        if self.slots.free <= 0:
+            return 0
+        if self._tasks:
+            await asyncio.sleep(min(_SPREAD_MOST_SECONDS, len(self._tasks) * _SPREAD_SECONDS_PER_RUN))
+        drawn = await self.database.call(self._claim)
+        for claimed in drawn.runs:
+            self._leases[claimed.queue_id] = drawn.lock
+            self._queue_ids[claimed.run.pk] = claimed.queue_id
+            self.slots.take()
+            task = asyncio.create_task(Execution(self, claimed).run(), name=str(claimed.run.pk))
+            self._tasks[claimed.run.pk] = task
+            task.add_done_callback(lambda done, run_id=claimed.run.pk: self._done(run_id, done))
+        for queue_id, plain in drawn.tasks:
+            self._leases[queue_id] = drawn.lock
+            if self._plain_task is not None:
+                self._plain_task(queue_id, plain)
+        return len(drawn.runs)
+
+    def _claim(self) -> claims.Claims:
+        return claims.claim(
+            free=self.slots.free,
+            most=_MOST_PER_CLAIM,
+            workers=self._workers,
+            worker=self.name,
+            lease_seconds=self._lease_seconds,
+            max_attempts=self._max_attempts,
+        )
+
+    def _done(self, run_id: UUID, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(run_id, None)
+        self._stops.pop(run_id, None)
+        queue_id = self._queue_ids.pop(run_id, None)
+        if queue_id is not None:
+            self._leases.pop(queue_id, None)
+        self.slots.give_back()
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            logger.error("run %s failed outside its own guard", run_id, exc_info=fault)
+        self._wake.set()
+
+    def forget_task(self, queue_id: int) -> None:
+        """A plain task has ended: its lease need not be renewed any more."""
+        self._leases.pop(queue_id, None)
+
+    # --- leases, cancels, heartbeat -----------------------------------------------------------------------------
+    async def _keep(self) -> None:
+        now = time.monotonic()
+        if now - self._renewed_at >= self._lease_seconds / 3:
+            self._renewed_at = now
+            await self._renew()
+            await self._look_for_cancels()  # a ring that got lost costs a third of a lease
+            await self.children.look()
+            self._workers = await self.database.call(
+                heartbeat.beat,
+                self.name,
+                self.slots.count,
+                len(self._tasks),
+                self.waiting,
+                2 * self._lease_seconds,
+            )
+        if now - self._swept_at >= _SWEEP_SECONDS:
+            self._swept_at = now
+            await self.database.call(sweep.sweep)
+
+    async def _renew(self) -> None:
+        before = dict(self._leases)
+        if not before:
+            return
+        kept, lock = await self.database.call(claims.renew, before, self._lease_seconds)
+        for queue_id in before:
+            if queue_id not in self._leases:
+                continue  # ended meanwhile
+            if queue_id in kept:
+                self._leases[queue_id] = lock
+            else:
+                del self._leases[queue_id]
+                self._cancel_execution(next((r for r, q in self._queue_ids.items() if q == queue_id), None))
+
+    async def _look_for_cancels(self) -> None:
+        if not self._tasks:
+            return
+        for run_id, status, by in await self.database.call(claims.cancel_requests, list(self._tasks)):
+            if run_id not in self._stops:
+                self._stops[run_id] = Stop(status=status, by=by)
+                self._cancel_execution(run_id)
+
+    def _hand_over_all(self) -> None:
+        for run_id in list(self._tasks):
+            if run_id not in self._stops:
+                self._stops[run_id] = Stop(hand_over=True)
+                self._cancel_execution(run_id)
+
+    def _cancel_execution(self, run_id: UUID | None) -> None:
+        if run_id is not None and (task := self._tasks.get(run_id)) is not None:
+            task.cancel()
+
+    def _ring(self, ring: Ring) -> None:
+        """A ring only ever triggers reads: on SQLite a write in answer would ring everybody again."""
+        if ring.queue:
+            self._wake.set()
+        self.children.ring(ring)
+        unknown = ring.threads is None
+        if self._tasks and (unknown or not ring.cancels.isdisjoint(self._tasks)) and not self._looking:
+            self._looking = True
+            asyncio.get_running_loop().create_task(self._look_once())
+
+    async def _look_once(self) -> None:
+        self._looking = False
+        try:
+            await self._look_for_cancels()
+        except (OperationalError, DatabaseLost) as fault:
+            logger.warning("%s: no database (%s)", self.name, fault)
+
+    async def _forget_heartbeat(self) -> None:
+        try:
+            await self.database.call(heartbeat.forget, self.name)
+        except (OperationalError, DatabaseLost):
+            logger.warning("%s: no database at the end", self.name)

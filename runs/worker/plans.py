@@ -1,0 +1,328 @@
+"""What a run runs with: decided at its first attempt, stored on the run, and read back by every later attempt.
+
+All of this is synchronous database and file work: call it on the database thread.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Sum
+from django.utils import timezone
+
+from engine.config.budget import TokenBudget, effective_budget
+from engine.errors import EngineError, UnknownModel
+from engine.limits import Limits, TokenLimit, clamp
+from engine.models.registry import ModelRegistry
+from engine.ports import ChildCall, RosterEntry
+from engine.prompts import lead_prompt, subagent_prompt
+from engine.sandbox.workspace import Workspace
+from engine.text import clean, clean_json
+from engine.tools.names import BASH
+from engine.tools.registry import allowed_tools, tool_names
+from runs import queue
+from runs.models import Run
+from runs.options import MAX_TOTAL
+from runs.statuses import ErrorCode
+from runs.workspaces import workspace_folder
+from subagents import registry
+from subagents.errors import UnknownAgent
+from subagents.matching import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+    from engine.sandbox.base import Sandbox
+    from subagents.catalogue import Entry
+    from subagents.registry import Registry
+
+_TITLE_LENGTH = 120
+
+
+class CannotRun(Exception):
+    """A run that cannot begin: a stable code and the sentence for the person."""
+
+    def __init__(self, code: ErrorCode, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything the executor needs to drive one run."""
+
+    agent_name: str
+    is_subagent: bool
+    model: str
+    models: ModelRegistry
+    tools: tuple[str, ...]
+    system_prompt: str
+    limits: Limits
+    roster: tuple[RosterEntry, ...]
+    allowed: tuple[str, ...]  # the snapshot that each delegation is checked against
+    delegation_enabled: bool
+    workspace: Workspace
+    sandbox: Sandbox
+    children_started: int
+    snapshot: Mapping[str, Any]  # columns of the run to write before anything else; empty on later attempts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatch:
+    """A delegation that was accepted: what StartChild stores."""
+
+    agent: str
+    title: str
+    model: str
+    definition: Mapping[str, Any]
+    card: Mapping[str, Any]
+
+
+def plan_for(run: Run) -> Plan:
+    """The plan of a run. Raises CannotRun."""
+    now = registry.current()
+    models = model_registry(now)
+    if run.definition:
+        return _plan(run, run.definition, now, models, snapshot={})
+    definition = clean_json(_lead_definition(run, now, models))
+    lead = _lead(run)
+    allowed = list(lead.scope.resolve(now.catalogue)) if definition["delegation_enabled"] else []
+    metadata = {**run.metadata, "allowed_subagents": allowed}
+    if clamped := _clamped(run, definition["limits"]):
+        metadata["clamped"] = {**metadata.get("clamped", {}), **clamped}
+    run.definition, run.metadata, run.model = definition, metadata, definition["model"]
+    snapshot = {"definition": definition, "metadata": metadata, "model": definition["model"]}
+    return _plan(run, definition, now, models, snapshot=snapshot)
+
+
+def _plan(
+    run: Run,
+    definition: Mapping[str, Any],
+    now: Registry,
+    models: ModelRegistry,
+    *,
+    snapshot: Mapping[str, Any],
+) -> Plan:
+    limits = limits_from(definition["limits"])
+    allowed = tuple(run.metadata.get("allowed_subagents", ()))
+    roster = tuple(
+        RosterEntry(name=name, description=now.catalogue.runnable[name].definition.description)
+        for name in allowed
+        if name in now.catalogue.runnable
+    )
+    is_subagent = run.depth > 0
+    enabled = bool(definition.get("delegation_enabled")) and not is_subagent
+    today = timezone.localdate()
+    if is_subagent:
+        prompt = subagent_prompt(definition["system_prompt"], today=today)
+    else:
+        prompt = lead_prompt(
+            definition["system_prompt"], roster=roster, limits=limits, today=today, delegation_enabled=enabled
+        )
+    workspace = Workspace(workspace_folder(_root_thread(run)))
+    workspace.prepare()
+    return Plan(
+        agent_name=run.agent,
+        is_subagent=is_subagent,
+        model=_usable(models, definition["model"]),
+        models=models,
+        tools=_still_safe(definition["tools"], now),
+        system_prompt=prompt,
+        limits=limits,
+        roster=roster,
+        allowed=allowed,
+        delegation_enabled=enabled,
+        workspace=workspace,
+        sandbox=registry.sandbox(now.config),
+        children_started=Run.objects.filter(parent_id=run.pk).count() if run.attempt > 1 else 0,
+        snapshot=snapshot,
+    )
+
+
+def _lead(run: Run) -> Any:
+    name = run.options.get("agent_name") or run.agent
+    try:
+        return registry.lead(name)
+    except UnknownAgent as fault:
+        raise CannotRun(ErrorCode.AGENT_UNKNOWN, str(fault)) from fault
+
+
+def _lead_definition(run: Run, now: Registry, models: ModelRegistry) -> dict[str, Any]:
+    lead = _lead(run)
+    offered = tool_names() if registry.bash_gate(now.config).ok else tuple(n for n in tool_names() if n != BASH)
+    tools = offered if lead.tools is None else tuple(name for name in offered if name in lead.tools)
+    return {
+        "agent": lead.name,
+        "display_name": str(lead.display_name),
+        "system_prompt": lead.system_prompt,
+        "model": _resolved(models, run.options.get("model_name"), lead.model),
+        "tools": list(tools),
+        "delegation_enabled": lead.subagent_enabled and run.options.get("subagent_enabled", True),
+        "limits": asdict(_lead_limits(run.options, now)),
+    }
+
+
+def _lead_limits(options: Mapping[str, Any], now: Registry) -> Limits:
+    config = now.config
+    concurrent = options.get("max_concurrent_subagents", config.subagents.max_concurrent)
+    total = options.get("max_total_subagents", config.subagents.max_total_per_run)
+    budget = config.runs.token_budget
+    return Limits(
+        max_turns=config.runs.max_turns,
+        max_turns_layer="runs.max_turns",
+        timeout_seconds=config.runs.timeout_seconds,
+        timeout_layer="runs.timeout_seconds",
+        tokens=_lead_budget(config),
+        tree_tokens=tree_limit(budget),
+        max_concurrent_subagents=clamp(concurrent, 1, config.subagents.max_concurrent_limit),
+        max_total_subagents=clamp(total, 1, MAX_TOTAL),
+    )
+
+
+def _lead_budget(config: Any) -> TokenLimit | None:
+    budget = effective_budget(config.subagents.token_budget, None, summarization_enabled=config.summarization.enabled)
+    written = config.subagents.token_budget is not None and config.subagents.token_budget.max_tokens is not None
+    return token_limit(budget, "subagents.token_budget.max_tokens" if written else "default")
+
+
+def token_limit(budget: TokenBudget, layer: str) -> TokenLimit | None:
+    """A budget as a limit; None when it is switched off. `layer` is the setting that says max_tokens."""
+    if not budget.enabled:
+        return None
+    return TokenLimit(max_tokens=budget.max_tokens, warn_threshold=budget.warn_threshold, layer=layer)
+
+
+def tree_limit(budget: Any) -> TokenLimit | None:
+    """`runs.token_budget` as a limit over lead and children; None when unset or switched off."""
+    if budget is None or budget.enabled is False or not budget.max_tokens:
+        return None
+    return TokenLimit(
+        max_tokens=budget.max_tokens, warn_threshold=budget.warn_threshold or 0.7, layer="runs.token_budget"
+    )
+
+
+def limits_from(stored: Mapping[str, Any]) -> Limits:
+    """The inverse of dataclasses.asdict for Limits."""
+    budgets = {key: TokenLimit(**stored[key]) if stored.get(key) else None for key in ("tokens", "tree_tokens")}
+    return Limits(**{**stored, **budgets})
+
+
+def _clamped(run: Run, limits: Mapping[str, Any]) -> dict[str, list[int]]:
+    """Which of the numbers a request asked for were changed: {"max_concurrent_subagents": [asked, given]}."""
+    names = ("max_concurrent_subagents", "max_total_subagents")
+    asked = {name: run.options[name] for name in names if name in run.options}
+    return {name: [value, limits[name]] for name, value in asked.items() if value != limits[name]}
+
+
+def dispatch_for(run: Run, plan: Plan, call: ChildCall) -> Dispatch | str:
+    """The second check of a delegation, on the server, at the moment of the call. A refusal is a sentence.
+
+    Source: product.md §4: the snapshot says who may be called, the live registry what they are now.
+    """
+    if not plan.delegation_enabled:
+        return "Delegation is switched off for this run. Do the work yourself."
+    if not call.prompt.strip():
+        return "The prompt is empty. Say what the subagent shall do; it sees nothing else."
+    found = registry.resolve_dispatch(call.subagent_type, allowed=plan.allowed)
+    if isinstance(found, Refusal):
+        return found.text
+    return _dispatch(plan, call, found)
+
+
+def _dispatch(plan: Plan, call: ChildCall, entry: Entry) -> Dispatch | str:
+    effective, now = entry.effective, registry.current()
+    try:
+        model = plan.models.resolve(effective.model, plan.model)
+    except EngineError as fault:
+        return f"The subagent {entry.name} cannot run: {fault}"
+    choice = allowed_tools(
+        effective.tools,
+        effective.disallowed_tools,
+        lead_tools=plan.tools,
+        bash_available=registry.bash_gate(now.config).ok,
+    )
+    tokens = token_limit(effective.budget, entry.layers["token_budget.max_tokens"][0].name)
+    limits = Limits(
+        max_turns=effective.max_turns,
+        max_turns_layer=entry.layers["max_turns"][0].name,
+        timeout_seconds=effective.timeout_seconds,
+        timeout_layer=entry.layers["timeout_seconds"][0].name,
+        tokens=tokens,
+        tree_tokens=plan.limits.tree_tokens,
+    )
+    definition = {
+        "agent": entry.name,
+        "display_name": entry.definition.display_name,
+        "source": entry.source.value,
+        "version": entry.definition.version,
+        "system_prompt": entry.definition.system_prompt,
+        "model": model,
+        "tools": list(choice.names),
+        "limits": asdict(limits),
+    }
+    return Dispatch(
+        agent=entry.name,
+        title=_title(call),
+        model=model,
+        definition=clean_json(definition),
+        card={
+            "display_name": entry.definition.title,
+            "max_turns": limits.max_turns,
+            "timeout_seconds": limits.timeout_seconds,
+            "max_tokens": tokens.max_tokens if tokens else None,
+        },
+    )
+
+
+def _title(call: ChildCall) -> str:
+    line = " ".join(clean(call.description or call.prompt).split())
+    return line if len(line) <= _TITLE_LENGTH else line[: _TITLE_LENGTH - 1].rstrip() + "…"
+
+
+def _still_safe(tools: Sequence[str], now: Registry) -> tuple[str, ...]:
+    """The stored tools, without bash when its gate has closed since."""
+    if BASH in tools and not registry.bash_gate(now.config).ok:
+        return tuple(name for name in tools if name != BASH)
+    return tuple(tools)
+
+
+def _resolved(models: ModelRegistry, wanted: str | None, own: str | None) -> str:
+    try:
+        return models.resolve(wanted, own)
+    except UnknownModel as fault:
+        raise CannotRun(ErrorCode.MODEL_UNKNOWN, str(fault)) from fault
+    except EngineError as fault:
+        raise CannotRun(ErrorCode.MODEL_UNAVAILABLE, str(fault)) from fault
+
+
+def _usable(models: ModelRegistry, name: str) -> str:
+    return _resolved(models, name, None)
+
+
+def _root_thread(run: Run) -> UUID:
+    if run.depth == 0:
+        return run.thread_id
+    return Run.objects.values_list("thread_id", flat=True).get(pk=run.root_id)
+
+
+_known_models: list[tuple[Any, ModelRegistry]] = []
+
+
+def model_registry(now: Registry) -> ModelRegistry:
+    """The models of the accepted configuration. Kept while the models section stays the same: it caches clients."""
+    if not _known_models or _known_models[0][0] != now.config.models:
+        _known_models[:] = [(now.config.models, ModelRegistry(now.config.models, os.environ))]
+    return _known_models[0][1]
+
+
+def tree_tokens(root_id: UUID) -> int:
+    """Tokens of a lead and all its children, as stored."""
+    sums = Run.objects.filter(root_id=root_id).aggregate(i=Sum("input_tokens"), o=Sum("output_tokens"))
+    return (sums["i"] or 0) + (sums["o"] or 0)
+
+
+def release_lease(queue_id: int) -> None:
+    queue.release([queue_id], timezone.now())

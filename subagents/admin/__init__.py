@@ -1,0 +1,7 @@
+"""The Subagents page: the merged catalogue inside Django's admin."""
+
+from __future__ import annotations
+
+from subagents.admin.page import CatalogueAdmin
+
+__all__ = ["CatalogueAdmin"]

@@ -1,0 +1,52 @@
+"""Filters of the list. Rows are matched here and not by the database: most of them are in no table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.admin import SimpleListFilter
+from django.utils.translation import gettext_lazy as _
+
+from subagents import registry
+from subagents.admin.wording import SOURCES, STATES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from enum import StrEnum
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+    from subagents.catalogue import Entry
+
+
+class EntryFilter(SimpleListFilter):
+    """Chooses entries by one of their facts, with the number of entries beside each choice."""
+
+    labels: dict[Any, Any]
+    fact: Callable[[Entry], StrEnum]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        counts = Counter(type(self).fact(entry) for entry in registry.current().catalogue.entries)
+        return [(value.value, f"{label} ({counts[value]})") for value, label in self.labels.items() if counts[value]]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset
+
+    def matches(self, entry: Entry) -> bool:
+        return self.value() is None or self.value() == type(self).fact(entry).value
+
+
+class SourceFilter(EntryFilter):
+    title = _("source")
+    parameter_name = "source"
+    labels = SOURCES
+    fact = staticmethod(lambda entry: entry.source)
+
+
+class StateFilter(EntryFilter):
+    title = _("state")
+    parameter_name = "state"
+    labels = STATES
+    fact = staticmethod(lambda entry: entry.state)

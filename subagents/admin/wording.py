@@ -1,0 +1,113 @@
+"""What the page calls things, in the reader's language."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from django.utils.formats import number_format
+from django.utils.translation import gettext, ngettext, pgettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
+
+from subagents.catalogue import State
+from subagents.definitions import INHERIT, Source
+from subagents.layers import DEFAULT, Layer
+from subagents.notes import SENTENCES, Note
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SOURCES: Final = {
+    Source.BUILTIN: pgettext_lazy("source of a subagent", "Built-in"),
+    Source.CONFIG: pgettext_lazy("source of a subagent", "config.yaml"),
+    Source.MANAGED: pgettext_lazy("source of a subagent", "Managed"),
+}
+STATES: Final = {
+    State.ACTIVE: pgettext_lazy("state of a subagent", "Active"),
+    State.OVERRIDDEN: pgettext_lazy("state of a subagent", "Active, overridden"),
+    State.SHADOWED: pgettext_lazy("state of a subagent", "Shadowed"),
+    State.DISABLED: pgettext_lazy("state of a subagent", "Disabled"),
+    State.UNAVAILABLE: pgettext_lazy("state of a subagent", "Unavailable"),
+    State.INVALID: pgettext_lazy("state of a subagent", "Invalid"),
+}
+# A shape besides the word and the colour, for whoever does not see colours.
+SHAPES: Final = {
+    State.ACTIVE: "●",
+    State.OVERRIDDEN: "◐",
+    State.SHADOWED: "▲",
+    State.DISABLED: "○",
+    State.UNAVAILABLE: "◇",
+    State.INVALID: "✕",
+}
+FIELDS: Final[Mapping[str, object]] = {
+    "name": _("Name"),
+    "display_name": _("Display name"),
+    "description": _("When to use it"),
+    "enabled": _("Enabled"),
+    "model": _("Model"),
+    "tools": _("Tools"),
+    "disallowed_tools": _("Disallowed tools"),
+    "skills": _("Skills"),
+    "system_prompt": _("System prompt"),
+    "max_turns": _("Turns at most"),
+    "timeout_seconds": _("Time at most"),
+    "token_budget.enabled": _("Token budget"),
+    "token_budget.max_tokens": _("Tokens at most"),
+    "token_budget.warn_threshold": _("Warning at"),
+}
+
+
+def say(note: Note) -> str:
+    """Return a note's sentence in the reader's language."""
+    facts = dict(note.facts)
+    if "source" in facts:
+        facts["source"] = str(SOURCES[Source(facts["source"])])
+    return gettext(SENTENCES[note.code]) % facts
+
+
+def layer_label(layer: Layer) -> str:
+    """Name a layer: a word for what is not in the file, the setting's path for what is."""
+    if layer.name == DEFAULT:
+        return pgettext("layer of a value", "default")
+    if layer.name in {Source.BUILTIN, Source.MANAGED}:
+        return str(SOURCES[Source(layer.name)])
+    return f"config.yaml › {layer.name}"
+
+
+def in_words(field: str, value: object) -> str:
+    """Say a field's value; lists of names are joined. A value of another type than expected is shown as it is."""
+    if field in {"tools", "skills", "disallowed_tools"}:
+        return _names_in_words(field, value)
+    if isinstance(value, bool):
+        return pgettext("a switch", "on") if value else pgettext("a switch", "off")
+    if isinstance(value, float):
+        return f"{value * 100:g} %"
+    if isinstance(value, int):
+        return _number_in_words(field, value)
+    if field == "model" and value == INHERIT:
+        return gettext("inherit: the lead's model")
+    return str(value)
+
+
+def turns_in_words(turns: int) -> str:
+    return ngettext("%(count)s turn", "%(count)s turns", turns) % {"count": number(turns)}
+
+
+def seconds_in_words(seconds: int) -> str:
+    return gettext("%(count)s s") % {"count": number(seconds)}
+
+
+def number(value: int) -> str:
+    return number_format(value, force_grouping=True)
+
+
+def _number_in_words(field: str, value: int) -> str:
+    if field == "max_turns":
+        return turns_in_words(value)
+    return seconds_in_words(value) if field == "timeout_seconds" else number(value)
+
+
+def _names_in_words(field: str, value: object) -> str:
+    if value is None:
+        return gettext("all of the lead's tools") if field == "tools" else gettext("all enabled skills")
+    names = ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+    return names or pgettext("no tools or skills", "none")

@@ -1,0 +1,63 @@
+"""Sentences about definitions, kept as a code and its facts so that each edge can say them in its own language."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from engine.text import clean, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LONGEST_FACT: Final = 400
+
+
+def gettext_noop(sentence: str) -> str:
+    """Mark a sentence for the translators' extraction. Django's own is not importable from a pure module."""
+    return sentence
+
+
+SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # Why an entry is in its state.
+        "shadowed": gettext_noop(
+            "The name is held by a stronger source (%(source)s). This entry is kept, but it does not run."
+        ),
+        "disabled": gettext_noop("Switched off. Its name stays taken, so no weaker source can use it."),
+        "invalid": gettext_noop(
+            "Cannot be read and does not run. Its name stays taken,"
+            " so that a broken entry never lets a weaker one take over."
+        ),
+        "no_bash": gettext_noop("Bash cannot run safely here: %(reason)s"),
+        # Warnings on an entry that runs all the same.
+        "unknown_tool": gettext_noop("There is no tool named “%(name)s”. It is ignored."),
+        "denied_tool": gettext_noop("A subagent never gets the tool “%(name)s”. It is ignored."),
+        "unknown_skill": gettext_noop("There is no skill named “%(name)s”. It is ignored."),
+        "unknown_model": gettext_noop("There is no configured model named “%(name)s”. Runs will fail until there is."),
+        "unused_override": gettext_noop("subagents.agents.%(name)s changes nothing: no subagent bears this name."),
+        "broken_override": gettext_noop("The override %(path)s is not applied: %(problems)s"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One sentence: `code` is a key of SENTENCES, `facts` fill its placeholders. `str()` says it in English."""
+
+    code: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return SENTENCES[self.code] % self.facts
+
+    def __hash__(self) -> int:
+        return hash((self.code, tuple(sorted(self.facts.items()))))
+
+
+def note(code: str, **facts: object) -> Note:
+    """Make a note; facts become storable text of a bearable length. Raises KeyError for an unknown code."""
+    if code not in SENTENCES:
+        raise KeyError(code)
+    return Note(code, {key: shorten(clean(str(value)), _LONGEST_FACT) for key, value in facts.items()})

@@ -1,0 +1,111 @@
+"""What every test shares: a home folder of its own, no network but loopback, and honest words about what was left out."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.test import override_settings
+
+_DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences", "live_server", "admin_client"}
+_left_out: dict[str, int] = {}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def home_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """DEER_FLOW_HOME of the tests, so that none touches the developer's own."""
+    home = tmp_path_factory.mktemp("deer-flow-home")
+    home.chmod(0o700)
+    with override_settings(DEER_FLOW_HOME=home):
+        yield home
+
+
+@pytest.fixture
+def child_environment(home_folder: Path) -> dict[str, str]:
+    """Environment for a process of ours that a test starts on the test database (needs `transactional_db`)."""
+    return {**os.environ, "DEER_FLOW_HOME": str(home_folder), "DATABASE_URL": _test_database_url()}
+
+
+def _test_database_url() -> str:
+    database = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return f"sqlite:///{database['NAME']}"
+    login = database["USER"] + (f":{database['PASSWORD']}" if database["PASSWORD"] else "")
+    return f"postgres://{login}@{database['HOST'] or '127.0.0.1'}:{database['PORT'] or 5432}/{database['NAME']}"
+
+
+def _only_loopback(event: str, arguments: tuple[Any, ...]) -> None:
+    if event != "socket.connect" or not isinstance(arguments[1], tuple):
+        return
+    host = str(arguments[1][0])
+    try:
+        loopback = ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        loopback = host == "localhost"
+    if not loopback:
+        raise PermissionError(f"a test may not connect to {host}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    from deerflow_site.translations import compile_translations
+
+    sys.addaudithook(_only_loopback)
+    compile_translations()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--database-only", action="store_true", help="only tests that use the database: the second run, on PostgreSQL"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--database-only"):
+        chosen = [item for item in items if _uses_the_database(item)]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+        items[:] = chosen
+    must_run = os.environ.get("NOTHING_LEFT_OUT") == "1"
+    for item in items:
+        lack = _what_is_missing(item)
+        if lack and not must_run:
+            _left_out[lack] = _left_out.get(lack, 0) + 1
+            item.add_marker(pytest.mark.skip(reason=lack))
+
+
+def _uses_the_database(item: pytest.Item) -> bool:
+    markers = {marker.name for marker in item.iter_markers()}
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return bool(markers & {"django_db", "postgres", "workers", "e2e"} or fixtures & _DATABASE_FIXTURES)
+
+
+def _what_is_missing(item: pytest.Item) -> str:
+    """Why this machine cannot run the test, and how to change that; "" when it can."""
+    if item.get_closest_marker("e2e") and not _chromium():
+        return "no chromium: apt-get install chromium"
+    if item.get_closest_marker("postgres") and not settings.DATABASES["default"]["ENGINE"].endswith("postgresql"):
+        return "not on PostgreSQL: set TEST_DATABASE_URL or apt-get install postgresql, then make test"
+    if item.get_closest_marker("bubblewrap") and shutil.which("bwrap") is None:
+        return "no bubblewrap: apt-get install bubblewrap"
+    return ""
+
+
+def _chromium() -> str | None:
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    for lack, count in sorted(_left_out.items()):
+        terminalreporter.write_line(f"Left out: {count} tests ({lack})")
+    totals_file = os.environ.get("TEST_TOTALS_FILE")
+    if totals_file:
+        counts = {word: len(terminalreporter.stats.get(word, ())) for word in ("passed", "failed", "error", "skipped")}
+        with Path(totals_file).open("a", encoding="ascii") as file:
+            file.write(" ".join(f"{word}={count}" for word, count in counts.items()) + "\n")
