@@ -40,7 +40,9 @@ class Wire:
 
     @contextlib.asynccontextmanager
     async def connected(self) -> AsyncIterator[Wire]:
-        self.sdk = get_client(url=self.url, api_key=None, headers=self.headers)
+        # The SDK sets x-api-key itself and refuses it among the headers.
+        rest = {name: value for name, value in self.headers.items() if name != "x-api-key"}
+        self.sdk = get_client(url=self.url, api_key=self.headers.get("x-api-key"), headers=rest)
         async with aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
             timeout=aiohttp.ClientTimeout(total=None),

@@ -1,8 +1,9 @@
 """One transaction over some threads and runs: rows locked in one order, log entries numbered, all written at the end.
 
 Every process locks threads first, then runs, each sorted by id, so two ledgers cannot wait for each other in a ring.
-Rows are changed in memory while the locks are held; each run is written back only where its status and fence are still
-those that were read, so a write that starts or ends a run is a compare-and-set even where a database takes no row locks.
+Rows are changed in memory while the locks are held; each run is written back only where its status and fence are
+still those that were read, so a write that starts or ends a run is a compare-and-set even where a database takes no
+row locks.
 """
 
 from __future__ import annotations
@@ -133,15 +134,7 @@ class Ledger:
     def _write(self) -> None:
         if self._new_threads:
             Thread.objects.bulk_create(self._new_threads)
-        if self._queue:
-            queue_ids = queue.add([run.pk for run in self._queue], self.now)
-            for run in self._queue:
-                self.change(run, queue_id=queue_ids[run.pk])
-        if self._ended:
-            queue.drop(run.queue_id for run in self._ended if run.queue_id is not None)
-            queue.record(self._ended)
-            for run in self._ended:
-                self.change(run, queue_id=None)
+        self._write_queue()
         if self._new_runs:
             Run.objects.bulk_create(sorted(self._new_runs, key=lambda run: run.depth))
         self._write_runs()
@@ -158,6 +151,17 @@ class Ledger:
                 cancels=frozenset(self._cancels),
             )
         )
+
+    def _write_queue(self) -> None:
+        if self._queue:
+            queue_ids = queue.add([run.pk for run in self._queue], self.now)
+            for run in self._queue:
+                self.change(run, queue_id=queue_ids[run.pk])
+        if self._ended:
+            queue.drop(run.queue_id for run in self._ended if run.queue_id is not None)
+            queue.record(self._ended)
+            for run in self._ended:
+                self.change(run, queue_id=None)
 
     def _write_runs(self) -> None:
         by_fields: dict[tuple[str, ...], list[Run]] = {}

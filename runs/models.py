@@ -81,7 +81,7 @@ class Run(models.Model):
     parent = models.ForeignKey("self", models.CASCADE, null=True, blank=True, related_name="children", db_index=False)
     root_id = models.UUIDField(db_index=True)  # the lead at the top; its own id for a lead
     depth = models.PositiveSmallIntegerField(default=0)
-    tool_call_id = models.CharField(max_length=200, null=True, blank=True)
+    tool_call_id = models.CharField(max_length=200, null=True, blank=True)  # noqa: DJ001 - unique with parent; leads have none
     title = models.CharField(max_length=200, blank=True)  # the delegation's description
 
     # What it runs with.

@@ -5,3 +5,4 @@ from __future__ import annotations
 from typing import Final
 
 TASK: Final = "task"
+STOPPED_EARLY: Final = "[Stopped early"  # how the result of a capped subagent begins

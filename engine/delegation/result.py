@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from langchain_core.messages import ToolMessage
 
-from engine.delegation.names import TASK
+from engine.delegation.names import STOPPED_EARLY, TASK
 from engine.stop import StopReason, SubagentStatus
 from engine.text import clean, middle_cut
 
@@ -57,7 +57,7 @@ def _text(result: ChildResult) -> str:
             f"{middle_cut(text, MAX_RESULT_CHARACTERS)}\n\n[This result was shortened; the whole text of "
             f"{len(text)} characters is kept with the subagent's run {result.run_id or ''}.]"
         )
-    capped = f"[Stopped early by {_CAPPED[result.stop_reason]}.]" if result.stop_reason else ""
+    capped = f"{STOPPED_EARLY} by {_CAPPED[result.stop_reason]}.]" if result.stop_reason else ""
     status = _NOT_COMPLETED.get(result.status, "")
     if result.run_id is None and text:
         status = ""  # a refusal is its own sentence: no subagent was there to fail

@@ -9,6 +9,7 @@ from uuid import uuid4
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+from engine.middleware.names import PLATFORM_NOTE
 from engine.ports import RunContext
 
 if TYPE_CHECKING:
@@ -84,5 +85,5 @@ def refusal(call: ToolCall, sentence: str) -> ToolMessage:
 def with_note(request: Request, note: str) -> Request:
     """Tell the model something in this request only. A message of role user at the very end: providers refuse
     a second system message, and the history repair keeps calls and results together before it."""
-    words = HumanMessage(content=f"[Note from the platform, not from the person] {note}")
+    words = HumanMessage(content=f"{PLATFORM_NOTE} {note}")
     return request.override(messages=[*request.messages, words])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
+from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
@@ -98,14 +99,14 @@ class DemoChatModel(BaseChatModel):
         if planned.ending is Ending.FAILED:
             raise DemoFailure("the demo model failed because the request asked it to")
         first, *others = self._chunks(planned, messages)
-        whole = message_chunk_to_message(sum((one.message for one in others), first.message))  # type: ignore[arg-type]
+        whole = message_chunk_to_message(sum((one.message for one in others), first.message))
         return ChatResult(generations=[ChatGeneration(message=whole)])
 
     def _chunks(self, planned: Planned, messages: Sequence[BaseMessage]) -> Iterator[ChatGenerationChunk]:
         for piece in _PIECE.findall(planned.text):
             yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
         calls = [
-            {"name": name, "args": json.dumps(dict(arguments), ensure_ascii=False), "id": None, "index": index}
+            tool_call_chunk(name=name, args=json.dumps(arguments, ensure_ascii=False), index=index)
             for index, (name, arguments) in enumerate(planned.calls)
         ]
         for call in calls:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from engine.delegation.names import STOPPED_EARLY
+from engine.middleware.names import PLATFORM_NOTE
 from engine.models import demo_words as words
 from engine.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-PLATFORM_NOTE: Final = "[Note from the platform"
 _FILE: Final = re.compile(r"`([^`\n]{1,200}\.md)`")
 _ENDING: Final = re.compile(r"(?:demo|演示)\s*[:：]\s*(lead\s+|主代理)?(cut short|failed|slow|中断|失败|缓慢)", re.I)
 _LINE_NUMBER: Final = re.compile(r"^\s*\d+\s*[|\t:→]\s?")
@@ -97,11 +98,11 @@ def _lead(situation: Situation) -> Planned:
     if files and not read and "read_file" in situation.tools:
         return Planned("", tuple(("read_file", {"path": path}) for path in dict.fromkeys(files)))
     titles = [str(call["args"].get("description", "")) for call in situation.calls("task")]
-    by_call = {result.tool_call_id: result.status == "success" for result in done}
-    finished = [by_call.get(str(call["id"]), False) for call in situation.calls("task")]
+    by_call = {result.tool_call_id: _outcome(result) for result in done}
+    outcomes = [by_call.get(str(call["id"]), words.Outcome.NOT_DONE) for call in situation.calls("task")]
     paths = [str(call["args"].get("path", "")) for call in situation.calls("read_file")]
     quotes = [(path, _quote(str(result.text))) for path, result in zip(paths, read, strict=False)]
-    return Planned(words.summary(_asked(situation), list(zip(titles, finished, strict=True)), quotes))
+    return Planned(words.summary(_asked(situation), list(zip(titles, outcomes, strict=True)), quotes))
 
 
 def _delegation(situation: Situation) -> Planned:
@@ -166,6 +167,13 @@ def _asked(situation: Situation) -> str:
 
 def _is_request(message: BaseMessage) -> bool:
     return isinstance(message, HumanMessage) and not str(message.text).startswith(PLATFORM_NOTE)
+
+
+def _outcome(result: ToolMessage) -> words.Outcome:
+    if result.status != "success":
+        return words.Outcome.NOT_DONE
+    capped = str(result.text).startswith(STOPPED_EARLY)
+    return words.Outcome.CUT_SHORT if capped else words.Outcome.DONE
 
 
 def _quote(text: str) -> str:

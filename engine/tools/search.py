@@ -53,7 +53,7 @@ async def grep(
     glob: Annotated[str | None, Field(description="Search only files that match, like *.py.")] = None,
 ) -> str:
     """Search text files of the workspace line by line. Answers path:line:text for each line that matches."""
-    search = _Search(
+    search = LineSearch(
         pattern=_regular_expression(pattern),
         only=_path_pattern(glob, anchored=False) if glob else None,
         deadline=time.monotonic() + SEARCH_SECONDS,
@@ -66,8 +66,11 @@ async def grep(
 
 
 @dataclass(slots=True, kw_only=True)
-class _Search:
-    """One grep: what it looks for, how long it may, and what it has found."""
+class LineSearch:
+    """One grep: what it looks for, how long it may (a time.monotonic() moment), and what it has found.
+
+    `complete` is false when the time was up first; one line more than MAX_MATCHES means that there are more.
+    """
 
     pattern: regex.Pattern[str]
     only: PathPattern | None

@@ -52,8 +52,8 @@ def payloads(ring: Ring) -> list[str]:
     """The ring as texts that fit into notifications: `q`, `t <ids>`, `c <ids>`."""
     texts = ["q"] if ring.queue else []
     for letter, ids in (("t", sorted(ring.threads or ())), ("c", sorted(ring.cancels))):
-        for start in range(0, len(ids), _IDS_PER_PAYLOAD):
-            texts.append(f"{letter} {' '.join(str(i) for i in ids[start : start + _IDS_PER_PAYLOAD])}")
+        parts = (ids[start : start + _IDS_PER_PAYLOAD] for start in range(0, len(ids), _IDS_PER_PAYLOAD))
+        texts.extend(f"{letter} {' '.join(map(str, part))}" for part in parts)
     return texts
 
 

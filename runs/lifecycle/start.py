@@ -52,7 +52,7 @@ class OpenThread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Record messages and a pending run. Behind an active run it waits for its turn, its messages outside the transcript.
+    """Record messages and a pending run. Behind an active run it waits its turn, its messages outside the transcript.
 
     Result: the Run. Raises ThreadNotFound, and ThreadBusy when `reject` and the thread has an active run.
     """

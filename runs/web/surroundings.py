@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.config.expand import expand_model
 from subagents import registry
+from subagents.errors import ConfigRefused
 
 if TYPE_CHECKING:
     from engine.config.schema import Config
@@ -38,7 +39,7 @@ class Surroundings:
 def surroundings() -> Surroundings:
     try:
         now = registry.current()
-    except registry.ConfigRefused as fault:
+    except ConfigRefused as fault:
         return Surroundings(refused=str(next(iter(fault.problems), fault)))
     return Surroundings(
         callables=tuple(

@@ -1,4 +1,4 @@
-"""The seam to django-q2: its cluster, sentinel, monitor, tables and admin stay; its worker function becomes an event loop.
+"""The seam to django-q2: cluster, sentinel, monitor, tables and admin stay; its worker function becomes an event loop.
 
 django-q2 runs one task per process, never runs a coroutine and notices a dead worker only after the longest task's
 time. It looks up `worker` and `pusher` as globals of django_q.cluster whenever it spawns a process, so replacing these
@@ -109,7 +109,7 @@ async def _serve(task_queue: Any, result_queue: Any, timer: Any, plain_timeout: 
 
 
 async def _plain(host: RunHost, queue_id: int, task: dict[str, Any], result_queue: Any, timeout: float | None) -> None:
-    """A plain django-q2 task: coroutine functions on the loop, others in a thread; django-q2's monitor stores the result."""
+    """A plain django-q2 task: coroutines on the loop, functions in a thread; django-q2's monitor stores the result."""
     limit = task.pop("timeout", timeout)
     function = task["func"] if callable(task["func"]) else pydoc.locate(task["func"])
     pre_execute.send(sender="django_q", func=function, task=task)

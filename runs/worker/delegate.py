@@ -1,4 +1,4 @@
-"""The engine's Delegate port over our own runs: a child is a run like any other, executed by whichever worker is free."""
+"""The engine's Delegate port over our own runs: a child is a run like any other, executed by whoever is free."""
 
 from __future__ import annotations
 

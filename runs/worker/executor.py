@@ -212,7 +212,7 @@ class Execution:
         await self._host.database.write(verb)
 
     def _send_delta(self, delta: Delta) -> None:
-        """Not awaited: a lost delta is harmless, its message follows. The future's failure is looked at all the same."""
+        """Not awaited: a lost delta is harmless, its message follows. The future's failure is looked at anyway."""
         answer = self._host.database.write(Progress(held=self._held, entries=[delta]))
         answer.add_done_callback(lambda done: done.cancelled() or done.exception())
 

@@ -1,4 +1,4 @@
-"""Repairs what a lost machine or a deleted row may have left. Every step may be done twice, by any worker, at any time."""
+"""Repairs what a lost machine or a deleted row may have left. Every step may be done twice, by any worker."""
 
 from __future__ import annotations
 

@@ -3,11 +3,12 @@ from __future__ import annotations
 import time
 
 import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.tools.patterns import PathPattern
-from engine.tools.search import MAX_FOUND, MAX_LINE_CHARACTERS, MAX_MATCHES, SEARCH_SECONDS
+from engine.tools.search import MAX_FOUND, MAX_LINE_CHARACTERS, MAX_MATCHES, LineSearch
 
 
 @pytest.mark.parametrize(
@@ -83,13 +84,13 @@ async def test_a_pattern_that_is_no_regular_expression_is_a_failed_result(call, 
     assert (await call("grep", pattern=pattern)).status == "error"
 
 
-async def test_a_pattern_that_would_try_for_ever_is_stopped(call, workspace, monkeypatch):
-    monkeypatch.setattr("engine.tools.search.SEARCH_SECONDS", 0.3)
+def test_a_pattern_that_would_try_for_ever_is_stopped(workspace):
     workspace.write("f", b"a" * 5_000 + b"!\n")
     started = time.monotonic()
-    answer = await call("grep", pattern=r"(a|a|aa)+(b|c)\1$")
-    assert "not complete" in answer.content
-    assert time.monotonic() - started < SEARCH_SECONDS / 2
+    search = LineSearch(pattern=regex.compile(r"(a|a|aa)+(b|c)\1$"), only=None, deadline=started + 0.3)
+    search.run(workspace, ".")
+    assert (search.complete, search.lines) == (False, [])
+    assert time.monotonic() - started < 3
 
 
 async def test_many_matches_and_long_lines_are_cut_and_that_is_said(call, workspace):
