@@ -53,8 +53,8 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """The sidebar: every registered page this person may see, in our groups."""
     pages = {
         model: {
-            "title": model._meta.verbose_name_plural.capitalize(),
-            "icon": _ICONS.get(model._meta.model_name, "circle"),
+            "title": str(model._meta.verbose_name_plural).capitalize(),
+            "icon": _ICONS.get(str(model._meta.model_name), "circle"),
             "link": reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"),
         }
         for model, model_admin in admin.site._registry.items()

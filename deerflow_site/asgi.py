@@ -29,7 +29,7 @@ from runs.routing import websocket_urlpatterns  # noqa: E402
 
 type_scope = dict[str, Any]
 type_receive = Callable[[], Awaitable[dict[str, Any]]]
-type_send = Callable[[dict[str, Any]], Awaitable[None]]
+type_send = Callable[[Any], Awaitable[None]]
 
 _AGENT_PROTOCOL_PREFIX = "/langgraph/"
 _NO_ROUTE = 4404
@@ -42,7 +42,7 @@ async def application(scope: type_scope, receive: type_receive, send: type_send)
     elif scope["type"] == "websocket":
         await _socket(scope, receive, send)
     elif _path(scope).startswith(_AGENT_PROTOCOL_PREFIX):
-        await _agent_protocol(scope, receive, send)
+        await _agent_protocol(_below_prefix(scope), receive, send)
     else:
         await _pages(scope, receive, send)
 
@@ -68,6 +68,12 @@ async def _socket(scope: type_scope, receive: type_receive, send: type_send) -> 
         if "No route found" not in str(fault):
             raise
         await send({"type": "websocket.close", "code": _NO_ROUTE})
+
+
+def _below_prefix(scope: type_scope) -> type_scope:
+    """The scope as it would be at the root of its host, for applications that know nothing of our sub-path."""
+    path = _path(scope)
+    return scope if path == scope["path"] else {**scope, "path": path, "root_path": ""}
 
 
 def _path(scope: type_scope) -> str:

@@ -29,9 +29,7 @@ def check_leases(**_kwargs: Any) -> list[CheckMessage]:
         )
     if queue["retry"] <= queue["timeout"]:
         problems.append(
-            Error(
-                _("Q_CLUSTER: retry must exceed timeout, or a long task is started twice."), id="deerflow.E002"
-            )
+            Error(_("Q_CLUSTER: retry must exceed timeout, or a long task is started twice."), id="deerflow.E002")
         )
     return problems
 

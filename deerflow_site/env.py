@@ -61,6 +61,14 @@ def env_list(name: str, default: tuple[str, ...] = ()) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()] if text else list(default)
 
 
+def env_prefix(name: str) -> str:
+    """A sub-path such as `/agents`, without a slash at its end; "" for none."""
+    text = env_text(name).rstrip("/")
+    if text and not text.startswith("/"):
+        raise ImproperlyConfigured(f'{name}: expected a path that begins with a slash, got "{text}"')
+    return text
+
+
 def env_time_zone(name: str, *, default: str) -> str:
     text = env_text(name) or default
     try:

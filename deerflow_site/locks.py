@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import zlib
-from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import connection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @contextmanager

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def kept_secret(home: Path, name: str) -> str:

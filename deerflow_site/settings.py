@@ -12,7 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.urls import reverse_lazy
 from django.utils.translation import gettext_lazy as _
 
-from deerflow_site.env import env_bool, env_choice, env_int, env_list, env_text, env_time_zone
+from deerflow_site.env import env_bool, env_choice, env_int, env_list, env_prefix, env_text, env_time_zone
 from deerflow_site.secrets import kept_secret
 
 # --- Places -----------------------------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = False
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-FORCE_SCRIPT_NAME = env_text("SCRIPT_NAME") or None
+FORCE_SCRIPT_NAME = env_prefix("SCRIPT_NAME") or None
 # SECURE_SSL_REDIRECT: see above. Sub-domains and the preload list belong to whoever owns the domain, not to us.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W008", "security.W021"]
 CONTENT_SECURITY_POLICY = {
@@ -129,7 +129,7 @@ DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 
 # --- Work -------------------------------------------------------------------------------------------------------
 LEASE_SECONDS = env_int("LEASE_SECONDS", default=8, minimum=2, maximum=10)
-Q_CLUSTER = {
+Q_CLUSTER: dict[str, Any] = {
     "name": "runs",
     "orm": "default",
     # How many processes; `up` sets the variable from config.yaml's runs.workers.
@@ -201,7 +201,7 @@ USE_I18N = USE_TZ = True
 TIME_ZONE = env_time_zone("TZ", default="UTC")
 
 # --- Static files -----------------------------------------------------------------------------------------------
-STATIC_URL = "static/"
+STATIC_URL = f"{FORCE_SCRIPT_NAME or ''}/static/"
 WHITENOISE_USE_FINDERS = True  # serves straight from the packages: nothing to collect before the first start
 WHITENOISE_AUTOREFRESH = DEBUG
 STORAGES = {

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from deerflow_site.locks import deployment_lock
@@ -51,14 +52,15 @@ def listen(host: str, port: int) -> Address:
         family, _type, _protocol, _name, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)  # type: ignore[arg-type]
-    except OSError as fault:
-        reason = fault.strerror or str(fault)
+        listener = socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG)
+    except (OSError, ValueError) as fault:  # ValueError: a name that cannot be a host
+        reason = getattr(fault, "strerror", None) or str(fault)
         raise CommandError(
             _("Cannot listen on %(host)s port %(port)d: %(reason)s. Choose another with --port.")
             % {"host": host, "port": port, "reason": reason}
         ) from fault
-    # uvicorn takes the descriptor for a Unix socket and leaves Nagle's delay on: 40 ms a request. Accepted sockets inherit.
+    # uvicorn takes the descriptor for a Unix socket and leaves Nagle's delay on: 40 ms a request. Accepted sockets
+    # inherit what the listener has.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     listener.set_inheritable(True)
     return Address(host=host, port=listener.getsockname()[1], listener=listener)
@@ -112,7 +114,7 @@ def hand_over(address: Address, *, workers: int) -> None:
     ]
     arguments = [
         *(sys.executable, "-m", "deerflow_site.supervisor", "--stop-seconds", str(_STOP_SECONDS)),
-        *("--probe", address.probe, "--url", address.url),
+        *("--probe", address.probe, "--url", address.url.rstrip("/") + reverse("home")),
     ]
     for child in children:
         arguments += ["--child", json.dumps(child)]

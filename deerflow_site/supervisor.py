@@ -22,10 +22,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from runs.worker.parent_watch import SUPERVISOR_VARIABLE, follow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _PR_SET_CHILD_SUBREAPER = 36
 _FIRST_BACKOFF_SECONDS = 1.0
@@ -149,7 +152,7 @@ class Supervisor:
             say(f"{child.name} stopped before it was ready ({_in_words(exit_code)}); see the lines above.")
         else:
             pause = child.due_at - time.monotonic()
-            say(f"{child.name} stopped ({_in_words(exit_code)}); starting it again in {pause:.0f} s.")
+            say(f"{child.name} stopped ({_in_words(exit_code)}); starting again in {pause:.0f} s.")
 
     def _restart_due(self) -> None:
         if self._failed or self._stop_requests:
@@ -176,7 +179,7 @@ class Supervisor:
             self._reap()
         for child in self._children:
             if child.process is not None:
-                say(f"{child.name} did not stop within {self._stop_seconds:.0f} s; killing it.")
+                say(f"{child.name} did not stop within {self._stop_seconds:.0f} s and was killed.")
             child.kill_group()
         self._end_strays()
         say("Stopped.")
@@ -258,9 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--stop-seconds", type=float, default=20.0)
     options = parser.parse_args(arguments)
     children = [Child(**json.loads(text)) for text in options.child]
-    supervisor = Supervisor(
-        children, probe=options.probe, url=options.url, stop_seconds=options.stop_seconds
-    )
+    supervisor = Supervisor(children, probe=options.probe, url=options.url, stop_seconds=options.stop_seconds)
     return supervisor.run()
 
 

@@ -1,4 +1,4 @@
-"""Compiles the catalogues of sentences, in Python: a bare machine has no msgfmt, and compiled files are not kept in git."""
+"""Compiles the translations, in Python: a bare machine has no msgfmt, and compiled files are not kept in git."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from django.conf import settings
 
 def compile_translations() -> int:
     """Write each `django.mo` that is older than its `django.po`; returns how many were written."""
-    stale = [source for root in settings.LOCALE_PATHS for source in root.glob("*/LC_MESSAGES/*.po") if _is_stale(source)]
+    stale = [
+        source for root in settings.LOCALE_PATHS for source in root.glob("*/LC_MESSAGES/*.po") if _is_stale(source)
+    ]
     if stale:
         import polib
 

@@ -22,7 +22,7 @@ _GONE = 410
 _MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
-class FirstAdministratorForm(BaseUserCreationForm):
+class FirstAdministratorForm(BaseUserCreationForm):  # type: ignore[type-arg]
     class Meta:
         model = get_user_model()
         fields = ("username",)

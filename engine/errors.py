@@ -112,6 +112,11 @@ def explain_model_error(exception: BaseException) -> ModelFault:
     return ModelFault("model_failed", f"The model call failed ({type(exception).__name__}).")
 
 
+def is_lost_connection(exception: BaseException) -> bool:
+    """Whether the connection broke: before an answer the server is unreachable, within one the answer is cut."""
+    return explain_model_error(exception) is _UNREACHABLE
+
+
 def _causes(exception: BaseException) -> Iterator[BaseException]:
     error: BaseException | None = exception
     for _ in range(MAX_CAUSES):

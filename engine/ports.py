@@ -5,11 +5,11 @@ Nothing here imports LangChain: the platform may name these types without loadin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from engine.limits import Limits
     from engine.sandbox.base import Sandbox
     from engine.sandbox.workspace import Workspace

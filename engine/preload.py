@@ -14,7 +14,6 @@ logger = logging.getLogger(__name__)
 
 def preload_engine(config: Config) -> None:
     """Import the engine, its tools and the provider packages that config.yaml names; nothing else, nothing connects."""
-    import engine.agent
     from engine.tools.registry import build_tools, tool_names
 
     build_tools(tool_names())

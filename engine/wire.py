@@ -45,9 +45,9 @@ def to_wire(message: BaseMessage) -> dict[str, Any]:
         raise WireError(f"a message of type {message.type} is never stored")
     wire: dict[str, Any] = {
         "type": kind,
-        "id": message.id,
+        "id": _json(message.id),
         "content": _json(message.content),
-        "name": message.name,
+        "name": _json(message.name),
     }
     if isinstance(message, AIMessage):
         wire |= _ai_fields(message)
@@ -117,8 +117,8 @@ def _ai_arguments(wire: Mapping[str, Any]) -> dict[str, Any]:
             for call in calls
         ],
         "usage_metadata": wire.get("usage_metadata"),
-        "response_metadata": dict(wire.get("response_metadata") or {}),
-        "additional_kwargs": dict(wire.get("additional_kwargs") or {}),
+        "response_metadata": wire.get("response_metadata") or {},
+        "additional_kwargs": wire.get("additional_kwargs") or {},
     }
 
 

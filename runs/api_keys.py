@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from django.contrib.auth import get_user_model
 from django.utils import timezone
 
 from runs.errors import BadInput
@@ -54,22 +56,29 @@ def digest(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
 
 
-def authenticate(key: str) -> ApiKey | None:
-    """The key's row with its owner, when it is neither revoked nor expired and the owner is active."""
-    row = ApiKey.objects.select_related("owner").filter(digest=digest(key), revoked_at__isnull=True).first()
-    if row is None or not row.owner.is_active:
-        return None
-    if row.expires_at is not None and row.expires_at <= timezone.now():
-        return None
-    return row
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who a valid key speaks for, and what it may do."""
+
+    owner_id: int
+    username: str
+    scopes: frozenset[str]
+
+    def may(self, scope: Scope) -> bool:
+        """`admin` includes everything, `run` includes reading."""
+        if Scope.ADMIN in self.scopes or scope in self.scopes:
+            return True
+        return scope is Scope.READ and Scope.RUN in self.scopes
 
 
-def allows(row: ApiKey, scope: Scope) -> bool:
-    """Whether the key may do this; `admin` includes everything, `run` includes reading."""
-    granted = set(row.scopes)
-    if Scope.ADMIN in granted or scope in granted:
-        return True
-    return scope is Scope.READ and Scope.RUN in granted
+def authenticate(key: str) -> Caller | None:
+    """Whom the key speaks for, when it is neither revoked nor expired and its owner is active."""
+    valid = ApiKey.objects.filter(digest=digest(key), revoked_at__isnull=True, owner__is_active=True)
+    name = f"owner__{get_user_model().USERNAME_FIELD}"
+    row = valid.values_list("owner_id", name, "scopes", "expires_at").first()
+    if row is None or (row[3] is not None and row[3] <= timezone.now()):
+        return None
+    return Caller(row[0], row[1], frozenset(row[2]))
 
 
 def revoke(key_id: int) -> bool:

@@ -29,22 +29,27 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 Entry = Fact | WireMessage
+_LONG_RUN_FIELDS = ("definition", "options", "metadata")
 THREAD_FIELDS = ("last_seq", "status", "title", "metadata", "updated_at")
 
 
 class Ledger:
     """See the module's text. Use as a context manager; what `append` and friends collected is written on exit."""
 
-    def __init__(self, *, thread_ids: Iterable[UUID] = (), run_ids: Iterable[UUID] = ()) -> None:
+    def __init__(
+        self, *, thread_ids: Iterable[UUID] = (), run_ids: Iterable[UUID] = (), whole_runs: bool = False
+    ) -> None:
         self._wanted_threads = sorted(set(thread_ids))
         self._wanted_runs = sorted(set(run_ids))
+        # What a run runs with is long and seldom needed here; a field that is left out is read when it is asked for.
+        self._left_out = () if whole_runs else _LONG_RUN_FIELDS
         self._transaction = transaction.atomic(savepoint=False)
 
     def __enter__(self) -> Ledger:
         self._transaction.__enter__()
         self.now: datetime = timezone.now()
         self.threads: dict[UUID, Thread] = _locked(Thread, self._wanted_threads)
-        self.runs: dict[UUID, Run] = _locked(Run, self._wanted_runs)
+        self.runs: dict[UUID, Run] = _locked(Run, self._wanted_runs, left_out=self._left_out)
         self._read = {pk: (run.status, run.fence) for pk, run in self.runs.items()}
         self._new_threads: list[Thread] = []
         self._new_runs: list[Run] = []
@@ -173,10 +178,10 @@ class Ledger:
                 raise Fenced("a run was changed by somebody else")
 
 
-def _locked(model: type[models.Model], ids: Sequence[UUID]) -> dict[UUID, Any]:
+def _locked(model: type[models.Model], ids: Sequence[UUID], *, left_out: Sequence[str] = ()) -> dict[UUID, Any]:
     if not ids:
         return {}
-    rows = model._default_manager.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk")
+    rows = model._default_manager.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk").defer(*left_out)
     return {row.pk: row for row in rows}
 
 

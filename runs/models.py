@@ -122,7 +122,8 @@ class Run(models.Model):
             models.UniqueConstraint(fields=["parent", "tool_call_id"], name="run_one_child_per_call"),
         ]
         indexes = [
-            models.Index(fields=["created_at"], condition=Q(status__in=["pending", "running"]), name="run_active")
+            models.Index(fields=["created_at"], condition=Q(status__in=["pending", "running"]), name="run_active"),
+            models.Index(fields=["cancel_requested"], condition=~Q(cancel_requested=""), name="run_cancel_requested"),
         ]
 
     def __str__(self) -> str:

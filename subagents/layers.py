@@ -50,7 +50,8 @@ Layers = Mapping[str, tuple[Layer, ...]]  # field → layers, strongest first, n
 def own_layer(definition: Definition, field: str) -> str:
     """Name the layer of what the definition itself says about `field`."""
     if definition.source is Source.CONFIG:
-        return f"subagents.custom_agents.{definition.name}.{field}"
+        entry = f"subagents.custom_agents.{definition.name}"
+        return entry if field == "name" else f"{entry}.{field}"
     return definition.source.value
 
 

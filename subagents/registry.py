@@ -28,7 +28,7 @@ from subagents.stores.base import Contents, Store
 from subagents.stores.database import DatabaseStore
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from engine.config.schema import Config
     from engine.sandbox.base import Sandbox
@@ -66,19 +66,20 @@ class Observer:
     A `read_only` one logs nothing, keeps nothing in the database and takes it that bash can run.
     """
 
-    def __init__(self, *, read_only: bool = False) -> None:
+    def __init__(self, *, read_only: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         self._read_only = read_only
+        self._clock = clock  # seconds
         self._lock = threading.Lock()
         self._registry: Registry | None = None
         self._reading: configuration.Reading | None = None
         self._accepted: configuration.Accepted | None = None
         self._path: Path | None = None  # None: look again
-        self._looked_at = 0.0  # time.monotonic()
+        self._looked_at = 0.0
 
     def current(self, *, fresh: bool = False) -> Registry:
         """See the module's `current`."""
         path = Path(settings.CONFIG_FILE)
-        known, age = self._registry, time.monotonic() - self._looked_at
+        known, age = self._registry, self._clock() - self._looked_at
         if known is not None and not fresh and self._path == path and age < RECHECK_SECONDS:
             return known
         with self._lock:
@@ -96,6 +97,7 @@ class Observer:
     def _look(self, path: Path, *, fresh: bool) -> tuple[Registry, configuration.Reading | None]:
         """Refresh what is known. Also returns the reading of a good file that was not in force before."""
         reading = configuration.look(path, self._reading, fresh=fresh, log=not self._read_only)
+        self._reading = reading  # also of a file that leaves nothing to run with: it is reported only once
         accepted = configuration.accept(reading, self._accepted)
         is_new = self._accepted is None or accepted.sha256 != self._accepted.sha256
         managed = _managed_signature()
@@ -107,8 +109,8 @@ class Observer:
         if registry is None or registry.signature != signature:
             contents = store().all() if managed else Contents()
             registry = _build(accepted, contents, gate, skills, signature)
-        self._registry, self._reading, self._accepted, self._path = registry, reading, accepted, path
-        self._looked_at = time.monotonic()
+        self._registry, self._accepted, self._path = registry, accepted, path
+        self._looked_at = self._clock()
         return registry, reading if is_new and not accepted.refused else None
 
 

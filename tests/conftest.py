@@ -1,4 +1,4 @@
-"""What every test shares: a home folder of its own, no network but loopback, and honest words about what was left out."""
+"""What every test shares: its own home folder, no network but loopback, honest words about what was left out."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import ipaddress
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.conf import settings
 from django.db import connection
 from django.test import override_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences", "live_server", "admin_client"}
 _left_out: dict[str, int] = {}

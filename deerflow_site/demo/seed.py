@@ -85,16 +85,12 @@ def _add_subagents(administrator: User) -> None:
 
     for fields in _MANAGED:
         try:
-            services.save_managed(
-                services.validate_definition(fields), expected_version=None, user=administrator
-            )
+            services.save_managed(services.validate_definition(fields), expected_version=None, user=administrator)
         except NameTaken:
             continue
     try:
         # Past the service, which rightly refuses the name: the row stands for one that was there first.
-        registry.store().put(
-            services.validate_definition(_OVERTAKEN), expected_version=None, user=administrator
-        )
+        registry.store().put(services.validate_definition(_OVERTAKEN), expected_version=None, user=administrator)
     except NameTaken:
         return
     registry.forget()

@@ -238,9 +238,7 @@ def _syntax_faults(text: str, error: yaml.MarkedYAMLError) -> list[Fault]:
 
 
 def _tab_faults(lines: list[str]) -> list[Fault]:
-    indented = [
-        (number, line.index("\t") + 1) for number, line in enumerate(lines, 1) if _TAB_INDENT.match(line)
-    ]
+    indented = [(number, line.index("\t") + 1) for number, line in enumerate(lines, 1) if _TAB_INDENT.match(line)]
     message = "tabs are not allowed as indentation; use spaces"
     faults = [Fault(line, column, message) for line, column in indented[:_MOST_TAB_LINES]]
     if len(indented) > _MOST_TAB_LINES:

@@ -66,10 +66,7 @@ def _grow(tree: Tree, node: Node, path: KeyPath, key_place: tuple[int, int]) -> 
     if isinstance(node, MappingNode):
         return _grow_mapping(tree, node, path)
     if isinstance(node, SequenceNode):
-        return [
-            _grow(tree, item, (*path, index), (item.line, item.column))
-            for index, item in enumerate(node.items)
-        ]
+        return [_grow(tree, item, (*path, index), (item.line, item.column)) for index, item in enumerate(node.items)]
     return _scalar(tree, node, path) if isinstance(node, ScalarNode) else None
 
 

@@ -77,9 +77,7 @@ def validate(tree: Tree) -> schema.Config | None:
         except ValidationError as error:
             reporter.schema_errors(error, entry.kind.section, entry.path)
     _check_clashes(tree, entries)
-    broken = {
-        entry_path(finding.path) for finding in tree.findings if finding.severity is not Severity.WARNING
-    }
+    broken = {entry_path(finding.path) for finding in tree.findings if finding.severity is not Severity.WARNING}
     sound = [entry for entry in entries if entry.path not in broken]
     _advise(tree, reporter, sound)
     try:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from langchain.agents.middleware import AgentMiddleware
 
 from engine.middleware.call_ids import CallIdsMiddleware
 from engine.middleware.delegation_limit import SubagentLimitMiddleware
 from engine.middleware.history_repair import HistoryRepairMiddleware
 from engine.middleware.malformed_calls import MalformedCallsMiddleware
 from engine.middleware.model_stream import ModelStreamMiddleware
+from engine.middleware.reply import Guard, Handler, Request, Response
 from engine.middleware.system_prompt import SystemPromptMiddleware
 from engine.middleware.token_budget import TokenBudgetMiddleware
 from engine.middleware.tool_errors import ToolErrorsMiddleware
@@ -16,10 +20,41 @@ from engine.middleware.tool_results import ToolResultsMiddleware
 from engine.middleware.turn_limit import TurnLimitMiddleware
 
 if TYPE_CHECKING:
-    from langchain.agents.middleware import AgentMiddleware
+    from collections.abc import Sequence
+
+    from langchain.tools.tool_node import ToolCallRequest
 
 
-def guards() -> list[AgentMiddleware[Any, Any, Any]]:
+class Guards(Guard):
+    """All rules as one middleware: LangChain wraps each middleware's hooks in a tracing span, with two thread hops a
+    call, whether or not anything is traced.
+    """
+
+    def __init__(self, rules: Sequence[Guard]) -> None:
+        super().__init__()
+        self._model_rules = [rule for rule in rules if _overrides(rule, "awrap_model_call")]
+        self._tool_rules = [rule for rule in rules if _overrides(rule, "awrap_tool_call")]
+
+    async def awrap_model_call(self, request: Request, handler: Handler) -> Response:
+        for rule in reversed(self._model_rules):
+            handler = partial(_asked, rule.awrap_model_call, handler)
+        return await handler(request)
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: Any) -> Any:
+        for rule in reversed(self._tool_rules):
+            handler = partial(_asked, rule.awrap_tool_call, handler)
+        return await handler(request)
+
+
+async def _asked(hook: Any, inner: Any, request: Any) -> Any:
+    return await hook(request, inner)
+
+
+def _overrides(rule: Guard, hook: str) -> bool:
+    return getattr(type(rule), hook) is not getattr(AgentMiddleware, hook)
+
+
+def guards() -> list[Guard]:
     """A fresh set for one compiled agent, outermost first: a request passes them in this order, a reply in
     reverse.
 
@@ -27,7 +62,7 @@ def guards() -> list[AgentMiddleware[Any, Any, Any]]:
     measured against the delegation limits; and a note added to a request is inside what the history repair
     checks.
     """
-    return [
+    rules: list[Guard] = [
         SystemPromptMiddleware(),
         SubagentLimitMiddleware(),
         TurnLimitMiddleware(),
@@ -39,3 +74,4 @@ def guards() -> list[AgentMiddleware[Any, Any, Any]]:
         ToolResultsMiddleware(),
         ToolErrorsMiddleware(),
     ]
+    return [Guards(rules)]

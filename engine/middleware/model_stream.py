@@ -19,7 +19,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, mess
 from langchain_core.messages.ai import add_ai_message_chunks
 from langchain_core.messages.tool import ToolCall, ToolCallChunk, invalid_tool_call, tool_call
 
-from engine.errors import StreamCut
+from engine.errors import StreamCut, is_lost_connection
 from engine.middleware.reply import Guard
 from engine.text import clean
 
@@ -71,13 +71,19 @@ class ModelStreamMiddleware(Guard):
         return ModelResponse(result=[reply.model_copy(update={"id": reply_id})])
 
     async def _chunks(self, request: Request, messages: list[BaseMessage]) -> AsyncIterator[AIMessage]:
+        begun = False
         try:
             async for chunk in self._bound(request).astream(messages):
+                begun = True
                 yield chunk
         except ValueError as error:
             # LangChain's own words for a stream without a single piece in it; there is no class to catch.
             if str(error).startswith("No generation"):
                 raise StreamCut("the model's answer was empty") from error
+            raise
+        except Exception as error:
+            if begun and is_lost_connection(error):
+                raise StreamCut("the connection to the model was lost within its answer") from error
             raise
 
     def _bound(self, request: Request) -> Runnable[Any, Any]:

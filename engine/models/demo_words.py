@@ -68,8 +68,8 @@ def topic_of(request: str) -> str:
 
 def title_of(brief: str) -> str:
     """What a brief is about: the words before its colon, as the lead writes them."""
-    head = re.split("[:：]", " ".join(brief.split()), maxsplit=1)[0]
-    return head if 0 < len(head) <= MAX_TOPIC_CHARACTERS else topic_of(brief)
+    head, *rest = re.split("[:：]", " ".join(brief.split()), maxsplit=1)
+    return head if rest and 0 < len(head) <= MAX_TOPIC_CHARACTERS else topic_of(brief)
 
 
 def parts_of(request: str) -> list[str]:

@@ -12,8 +12,7 @@ from runs.group_commit import GroupCommit
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from runs.api_keys import Scope
-    from runs.models import ApiKey
+    from runs.api_keys import Caller, Scope
 
 _databases: dict[asyncio.AbstractEventLoop, GroupCommit] = {}
 
@@ -26,17 +25,17 @@ def database() -> GroupCommit:
     return _databases[loop]
 
 
-async def key_of(request: Request, scope: Scope) -> ApiKey:
-    """The request's key. Raises Refused 401 without a valid one, 403 when it may not do this."""
+async def caller_of(request: Request, scope: Scope) -> Caller:
+    """Whom the request's key speaks for. Raises Refused 401 without a valid one, 403 when it may not do this."""
     text = request.headers.get("x-api-key", "")
     if not text:
         kind, _, value = request.headers.get("authorization", "").partition(" ")
         text = value.strip() if kind.lower() == "bearer" else ""
     if not text:
         raise Refused(401, "no_key", "an API key is required: send it as x-api-key or as a bearer token")
-    key = await database().call(api_keys.authenticate, text)
-    if key is None:
+    caller = await database().call(api_keys.authenticate, text)
+    if caller is None:
         raise Refused(401, "bad_key", "the API key is not valid")
-    if not api_keys.allows(key, scope):
+    if not caller.may(scope):
         raise Refused(403, "scope_missing", f"the API key lacks the scope {scope.value}")
-    return key
+    return caller

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from runs.agent_protocol.shapes import error_object, thread_object, values_object
 from runs.errors import BadInput, RunNotFound, ThreadNotFound
 from runs.event_types import EventType
@@ -14,8 +12,6 @@ from runs.statuses import TO_LANGGRAPH, ThreadStatus
 
 if TYPE_CHECKING:
     from uuid import UUID
-
-    from django.contrib.auth.models import AbstractBaseUser
 
 
 def messages_upto(thread_id: UUID, seq: int | None = None) -> list[str]:
@@ -30,8 +26,8 @@ def thread_exists(thread_id: UUID) -> bool:
     return Thread.objects.filter(pk=thread_id).exists()
 
 
-def thread_answer(thread_id: UUID, owner: AbstractBaseUser) -> bytes:
-    thread = Thread.objects.visible_to(owner).filter(pk=thread_id).first()
+def thread_answer(thread_id: UUID, owner_id: int) -> bytes:
+    thread = Thread.objects.filter(pk=thread_id, owner_id=owner_id).first()
     if thread is None:
         raise ThreadNotFound(thread_id)
     messages = messages_upto(thread_id)
@@ -42,16 +38,16 @@ def thread_answer(thread_id: UUID, owner: AbstractBaseUser) -> bytes:
     return thread_object(thread, values_object(messages) if messages else None, error)
 
 
-def find_run(thread_id: UUID, run_id: UUID, owner: AbstractBaseUser) -> Run:
-    run = Run.objects.visible_to(owner).filter(pk=run_id, thread_id=thread_id).first()
+def find_run(thread_id: UUID, run_id: UUID, owner_id: int) -> Run:
+    run = Run.objects.filter(pk=run_id, thread_id=thread_id, thread__owner_id=owner_id).first()
     if run is None:
         raise RunNotFound(run_id)
     return run
 
 
-def list_runs(thread_id: UUID, owner: AbstractBaseUser, status: str | None, limit: int, offset: int) -> list[Run]:
+def list_runs(thread_id: UUID, owner_id: int, status: str | None, limit: int, offset: int) -> list[Run]:
     """Newest first. `status` is a word of the wire."""
-    if not Thread.objects.visible_to(owner).filter(pk=thread_id).exists():
+    if not Thread.objects.filter(pk=thread_id, owner_id=owner_id).exists():
         raise ThreadNotFound(thread_id)
     runs = Run.objects.filter(thread_id=thread_id).order_by("-created_at", "-pk")
     if status:
@@ -67,12 +63,3 @@ def end_seq(run_id: UUID, thread_id: UUID) -> int | None:
     rows = Event.objects.filter(thread_id=thread_id, run_id=run_id, type=EventType.RUN_ENDED)
     seq: Any = rows.order_by("-seq").values_list("seq", flat=True).first()
     return seq
-
-
-def final_values(run_id: UUID) -> bytes:
-    """What waiting for a run gives: the thread's state, or `__error__` for a run that failed."""
-    run = Run.objects.get(pk=run_id)
-    error = error_object(run)
-    if error is not None:
-        return orjson.dumps({"__error__": error})
-    return values_object(messages_upto(run.thread_id))

@@ -35,6 +35,7 @@ class Frames:
         self._state = list(state)  # the thread's messages so far, as JSON; only kept for `values`
         self._partial: dict[str, str] = {}
         self.ended = False
+        self.error: dict[str, str] | None = None  # of a run that failed
 
     def of(self, row: LogRow) -> bytes:
         """The frames of a row, concatenated; rows of other runs only complete the state."""
@@ -79,8 +80,9 @@ class Frames:
         self.ended = True
         ending = orjson.loads(row.data)
         if ending.get("status") in _FAILED:
-            body = {"error": ending.get("error_code", ""), "message": ending.get("error") or ending.get("why", "")}
-            yield frame("error", orjson.dumps(body), row.seq)
+            name = ending.get("error_code") or ending["status"]
+            self.error = {"error": name, "message": ending.get("error") or ending.get("why", "")}
+            yield frame("error", orjson.dumps(self.error), row.seq)
         yield END
 
     def _tuple(self, chunk: bytes) -> bytes:

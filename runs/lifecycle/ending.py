@@ -126,15 +126,16 @@ def _ended_facts(run: Run) -> dict[str, Any]:
 
 
 def _next_in_line(ledger: Ledger, thread: Thread, ended: Run, status: RunStatus) -> None:
-    waiting_runs = thread.runs.filter(status=RunStatus.PENDING, queue_id__isnull=True).exclude(pk=ended.pk)
-    for pk in waiting_runs.order_by("created_at", "pk").values_list("pk", flat=True):
+    others = thread.runs.filter(status__in=ACTIVE).exclude(pk=ended.pk).order_by("created_at", "pk")
+    for pk, queue_id in list(others.values_list("pk", "queue_id")):
+        if queue_id is not None:
+            return  # another one is the thread's active run already
         following = ledger.lock_run(pk)
         if following is not None and following.status == RunStatus.PENDING and following.queue_id is None:
             its_turn(ledger, thread, following)
             return
-    if not thread.runs.filter(status__in=ACTIVE).exclude(pk=ended.pk).exists():
-        thread.status = THREAD_AFTER[status].value
-        ledger.touch(thread)
+    thread.status = THREAD_AFTER[status].value
+    ledger.touch(thread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

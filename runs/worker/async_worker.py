@@ -27,6 +27,8 @@ from runs.worker.parent_watch import die_with_parent
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from engine.config.schema import RunsConfig
+
 logger = logging.getLogger(__name__)
 WATCHDOG_SECONDS = 15  # the sentinel ends a worker whose loop has stalled for so long
 GRACE_SECONDS = 5.0  # how long running runs may go on after a stop was asked for
@@ -59,8 +61,11 @@ def worker(task_queue: Any, result_queue: Any, timer: Any, timeout: int | None =
     """One worker process, with the signature django-q2 calls."""
     die_with_parent()
     post_spawn.send(sender="django_q", proc_name="runs")
+    from subagents import registry
+
+    config = registry.current().config.runs  # before the loop: it may read the database
     plain_timeout = timeout if timeout and timeout > 0 else None
-    _run_loop(lambda: _serve(task_queue, result_queue, timer, plain_timeout))
+    _run_loop(lambda: _serve(task_queue, result_queue, timer, config, plain_timeout))
     timer.value = -1
 
 
@@ -73,10 +78,9 @@ def _run_loop(main: Callable[[], Any]) -> None:
         uvloop.run(main())
 
 
-async def _serve(task_queue: Any, result_queue: Any, timer: Any, plain_timeout: float | None) -> None:
-    from subagents import registry
-
-    config = registry.current().config.runs
+async def _serve(
+    task_queue: Any, result_queue: Any, timer: Any, config: RunsConfig, plain_timeout: float | None
+) -> None:
     background: set[asyncio.Task[None]] = set()
 
     def plain_task(queue_id: int, task: dict[str, Any]) -> None:

@@ -72,8 +72,8 @@ class Execution:
         self._meter = Meter(claimed.run)
         self._counters = Counters()
         self._pending: list[WireMessage] = []  # the last reply, kept back so that it is stored together with the end
-        self._plan: plans.Plan | None = None
         self._delegate: LocalDelegate | None = None
+        self._unsaved: dict[str, Any] = {}  # columns that go with the next write, whichever that is
 
     async def run(self) -> None:
         try:
@@ -103,7 +103,7 @@ class Execution:
 
     async def _think_in_time(self) -> Ending:
         try:
-            plan = self._plan = await self._host.database.call(plans.plan_for, self._row)
+            plan = await self._host.database.call(plans.plan_for, self._row)
         except plans.CannotRun as refusal:
             return Ending(status=RunStatus.ERROR, error_code=refusal.code, error=str(refusal))
         started = self._row.started_at or timezone.now()
@@ -128,10 +128,9 @@ class Execution:
             tokens=self._row.total_tokens or 0,
             children_started=plan.children_started,
         )
+        self._unsaved = dict(plan.snapshot)
         self._delegate = LocalDelegate(self._host, self._held, self._row, plan)
         context = self._context(plan, self._delegate)
-        if plan.snapshot:
-            await self._write(Progress(held=self._held, changes=plan.snapshot))
         messages = [from_wire(message) for message in self._transcript]
         messages.extend(await self._settle(messages))
         if not is_answered(messages):
@@ -205,15 +204,20 @@ class Execution:
             held=self._held,
             entries=entries,
             parent_entries=task_steps(self._row, entries, self._meter),
-            changes=self._meter.changes(),
+            changes=self._changes(),
         )
+
+    def _changes(self) -> dict[str, Any]:
+        unsaved, self._unsaved = self._unsaved, {}
+        return {**unsaved, **self._meter.changes()}
 
     async def _write(self, verb: Any) -> None:
         await self._host.database.write(verb)
 
     def _send_delta(self, delta: Delta) -> None:
         """Not awaited: a lost delta is harmless, its message follows. The future's failure is looked at anyway."""
-        answer = self._host.database.write(Progress(held=self._held, entries=[delta]))
+        unsaved, self._unsaved = self._unsaved, {}
+        answer = self._host.database.write(Progress(held=self._held, entries=[delta], changes=unsaved))
         answer.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     # --- ending -------------------------------------------------------------------------------------------------
@@ -252,7 +256,7 @@ class Execution:
             ending=ending,
             entries=entries,
             parent_entries=task_steps(self._row, entries, self._meter),
-            changes=self._meter.changes(),
+            changes=self._changes(),
         )
         await self._write(verb)
 

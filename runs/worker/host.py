@@ -231,8 +231,8 @@ class RunHost:
     async def _look_for_cancels(self) -> None:
         if not self._tasks:
             return
-        for run_id, status, by in await self.database.call(claims.cancel_requests, list(self._tasks)):
-            if run_id not in self._stops:
+        for run_id, status, by in await self.database.call(claims.cancel_requests):
+            if run_id in self._tasks and run_id not in self._stops:
                 self._stops[run_id] = Stop(status=status, by=by)
                 self._cancel_execution(run_id)
 

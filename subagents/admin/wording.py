@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from django.utils.formats import number_format
 from django.utils.translation import gettext, ngettext, pgettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
@@ -97,7 +96,8 @@ def seconds_in_words(seconds: int) -> str:
 
 
 def number(value: int) -> str:
-    return number_format(value, force_grouping=True)
+    """Group by thousands in every language: Chinese formats would leave seven digits in a row."""
+    return f"{value:,}"
 
 
 def _number_in_words(field: str, value: int) -> str:

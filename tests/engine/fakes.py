@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.runnables import Runnable
 from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
@@ -21,6 +18,12 @@ from engine.agent import Step, TextDelta, build, drive
 from engine.limits import Limits
 from engine.ports import ChildCall, ChildResult, RosterEntry, RunContext
 from engine.stop import SubagentStatus
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+    from langchain_core.runnables import Runnable
 
 Call = tuple[str, dict[str, Any]]
 
@@ -96,7 +99,9 @@ class ScriptedChat(BaseChatModel):
         end: dict[str, Any] = {"response_metadata": {"finish_reason": reply.finish_reason}}
         if reply.tokens is not None:
             end["usage_metadata"] = {
-                "input_tokens": reply.tokens - 1, "output_tokens": 1, "total_tokens": reply.tokens,
+                "input_tokens": reply.tokens - 1,
+                "output_tokens": 1,
+                "total_tokens": reply.tokens,
             }
         yield _chunk(**end)
 
@@ -149,12 +154,17 @@ SCOUT = RosterEntry(name="scout", description="Looks things up.")
 
 def limits(**changes: Any) -> Limits:
     fields: dict[str, Any] = {
-        "max_turns": 20, "timeout_seconds": 60, "max_concurrent_subagents": 3, "max_total_subagents": 6,
+        "max_turns": 20,
+        "timeout_seconds": 60,
+        "max_concurrent_subagents": 3,
+        "max_total_subagents": 6,
     }
     return Limits(**(fields | changes))
 
 
-def run_context(*, children: Children | None = None, workspace: Any = None, sandbox: Any = None, **changes: Any) -> RunContext:
+def run_context(
+    *, children: Children | None = None, workspace: Any = None, sandbox: Any = None, **changes: Any
+) -> RunContext:
     fields: dict[str, Any] = {
         "run_id": "run",
         "thread_id": "thread",

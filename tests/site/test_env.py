@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -11,8 +11,13 @@ from django.core.exceptions import ImproperlyConfigured
 from deerflow_site.env import env_bool, env_choice, env_int, env_list, env_text
 from tests.site.processes import BASE_DIR
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-@pytest.mark.parametrize(("written", "meant"), [("1", True), ("Yes", True), (" on ", True), ("0", False), ("no", False)])
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("1", True), ("Yes", True), (" on ", True), ("0", False), ("no", False)]
+)
 def test_a_switch_reads_the_usual_words(monkeypatch: pytest.MonkeyPatch, written: str, meant: bool):
     monkeypatch.setenv("SWITCH", written)
     assert env_bool("SWITCH", default=not meant) is meant
@@ -55,6 +60,7 @@ def test_an_unreadable_secret_file_names_its_variable(monkeypatch: pytest.Monkey
         ("DATABASE_URL", "mysql://somewhere/else"),
         ("DATABASE_URL", "nonsense"),
         ("SUBAGENTS_ADMIN", "shiny"),
+        ("SCRIPT_NAME", "agents"),
         ("TZ", "Mars/Olympus"),
         ("LOG_LEVEL", "chatty"),
         ("SECRET_KEY_FILE", "/nowhere/at/all"),

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 from django.conf import settings
 from django.db import connection
-from django.test import AsyncClient, Client
 from django.utils import timezone
 
 from runs.models import WorkerHeartbeat
+
+if TYPE_CHECKING:
+    from django.test import AsyncClient, Client
 
 
 def worker_seen(ago: timedelta) -> None:

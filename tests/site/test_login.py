@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,12 +11,16 @@ from django.utils import timezone
 from deerflow_site import login
 from deerflow_site.models import FailedLogin
 
+if TYPE_CHECKING:
+    from django.conf import LazySettings
+
 pytestmark = pytest.mark.django_db
 PASSWORD = "correct horse 9 battery"
 
 
 @pytest.fixture(autouse=True)
-def ada() -> User:
+def ada(settings: LazySettings) -> User:
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # dozens of attempts in no time
     return User.objects.create_superuser("ada", password=PASSWORD)
 
 

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
+
+if TYPE_CHECKING:
+    from django.test import Client
 
 pytestmark = pytest.mark.django_db
 
@@ -62,4 +66,4 @@ def test_the_favicon_is_found(client: Client):
     answer = client.get("/favicon.ico", follow=True)
     assert answer.status_code == 200
     assert answer["Content-Type"] == "image/svg+xml"
-    assert b"".join(answer.streaming_content).startswith(b"<svg")
+    assert answer.getvalue().startswith(b"<svg")

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deerflow_site.secrets import kept_secret
 from tests.site.processes import BASE_DIR
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_a_secret_is_made_once_long_and_readable_by_its_owner_only(tmp_path: Path):

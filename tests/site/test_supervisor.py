@@ -94,7 +94,7 @@ def test_killing_the_head_of_a_tree_takes_its_forks_along_and_starts_it_again():
         head = next(pid for pid in descendants(parent.pid) if len(descendants(pid)) == 4)
         forks = descendants(head)
         os.kill(head, signal.SIGKILL)
-        text = parent.wait_for("up\ntree stopped (killed by SIGKILL); starting it again in 1 s.\nup")
+        text = parent.wait_for("up\ntree stopped (killed by SIGKILL); starting again in 1 s.\nup")
         assert eventually(lambda: not any(alive(pid) for pid in forks)), text
 
 

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import orjson
 from django.contrib.auth import get_user_model
+from django.db import transaction
 
 from runs.event_types import EventType, Fact
 from runs.models import Event, Message, Run, Thread
@@ -34,8 +35,9 @@ class LogWriter:
 
     def message(self, run_id: UUID, wire: dict[str, Any], *, seconds: float = 1.0) -> int:
         wire = {"id": str(uuid4()), **wire}
-        seq = self.event(run_id, EventType.MESSAGE, "", seconds=seconds)
-        Message.objects.create(thread=self.thread, seq=seq, run_id=run_id, data=to_row(wire))
+        with transaction.atomic():
+            seq = self.event(run_id, EventType.MESSAGE, "", seconds=seconds)
+            Message.objects.create(thread=self.thread, seq=seq, run_id=run_id, data=to_row(wire))
         return seq
 
     def event(self, run_id: UUID, kind: str, data: str, *, seconds: float = 1.0) -> int:
@@ -49,5 +51,6 @@ class LogWriter:
         return self.thread.last_seq
 
 
-def person(name: str = "lin", **fields: Any) -> Any:
-    return get_user_model().objects.create_user(name, password="correct horse", **fields)
+def person(name: str, **fields: Any) -> Any:
+    """Without a password unless one is given: making one takes longer than most tests."""
+    return get_user_model().objects.create_user(name, **fields)

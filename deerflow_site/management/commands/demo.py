@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from deerflow_site import startup
 from deerflow_site.demo import seed
 from deerflow_site.management.commands import up
+
+if TYPE_CHECKING:
+    from deerflow_site import startup
 
 
 class Command(up.Command):
@@ -34,14 +36,18 @@ class Command(up.Command):
         del os.environ["DEMO_PACE"]
         self.stdout.write(_("Configuration: %(file)s") % {"file": settings.CONFIG_FILE})
         if password is not None:
-            self.stdout.write(_("Log in as %(name)s with the password %(password)s") % {
-                "name": seed.ADMIN_NAME,
-                "password": password,
-            })
-            self.stdout.write(_("It is shown this once. To set another: manage.py changepassword %(name)s") % {
-                "name": seed.ADMIN_NAME
-            })
+            self.stdout.write(
+                _("Log in as %(name)s with the password %(password)s")
+                % {
+                    "name": seed.ADMIN_NAME,
+                    "password": password,
+                }
+            )
+            self.stdout.write(
+                _("It is shown this once. To set another: manage.py changepassword %(name)s")
+                % {"name": seed.ADMIN_NAME}
+            )
         else:
-            self.stdout.write(_("Forgotten the password? manage.py changepassword %(name)s") % {
-                "name": seed.ADMIN_NAME
-            })
+            self.stdout.write(
+                _("Forgotten the password? manage.py changepassword %(name)s") % {"name": seed.ADMIN_NAME}
+            )

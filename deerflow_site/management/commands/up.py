@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
@@ -12,6 +11,9 @@ from django.utils.translation import gettext as _
 
 from deerflow_site import setup_link, startup
 from deerflow_site.translations import compile_translations
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
 
 
 def worker_count(text: str) -> int:

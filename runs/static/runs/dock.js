@@ -27,7 +27,9 @@ export class Strip {
     this.root.hidden = run === null && tasks.length === 0;
     if (this.root.hidden) return;
     const queued = queuedRuns(state).length;
-    setText(this.part('what'), tasks.length ? many('tasks_running', tasks.length) : runWords(run));
+    const running = tasks.filter((task) => task.status === 'running').length;
+    setText(this.part('what'), running ? many('tasks_running', running) : runWords(run ?? tasks[0]));
+    setText(this.part('waiting-tasks'), running < tasks.length ? t('n_queued', { n: tasks.length - running }) : '');
     setText(this.part('queued'), queued ? many('messages_queued', queued) : '');
     const longest = Math.max(0, ...tasks.map((task) => elapsedSeconds(task, now)));
     setText(this.part('longest'), tasks.length ? t('longest', { time: clock(longest) }) : clock(sinceStart(run, now)));

@@ -28,6 +28,14 @@ export function ago(secondsPast) {
   return past < 3600 ? ['minutes_ago', Math.floor(past / 60)] : ['hours_ago', Math.floor(past / 3600)];
 }
 
+/** A moment of the past as short as it can be: "09:41" today, "Mon" this week, a date before. */
+export function moment(at, now, language) {
+  const [then, today] = [new Date(at), new Date(now)];
+  if (then.toDateString() === today.toDateString()) return then.toLocaleTimeString(language, { hour: '2-digit', minute: '2-digit' });
+  const days = (today - then) / 86_400_000;
+  return then.toLocaleDateString(language, days < 6 ? { weekday: 'short' } : { day: 'numeric', month: 'short', year: then.getFullYear() === today.getFullYear() ? undefined : 'numeric' });
+}
+
 /** Two letters for a subagent's tile: "market-researcher" → "MR", "bash" → "BA", "数据分析" → "数据". */
 export function initials(name) {
   const words = name.split(/[\s_-]+/u).filter(Boolean);

@@ -5,6 +5,7 @@ import { Composer, keep } from './composer.js';
 import { Conversation } from './conversation.js';
 import { Dock, Strip, runWords } from './dock.js';
 import { setAttribute, setText, useIcons } from './dom.js';
+import { moment } from './format.js';
 import { agreed, startFrame } from './frame.js';
 import { activeRun, activeTasks, emptyState, reduce } from './state.js';
 import { many, t, useWords } from './strings.js';
@@ -143,7 +144,12 @@ async function refreshRail() {
   const list = part('threads');
   const focused = list.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
   list.innerHTML = await answer.text(); // a template of ours, escaped by the server
+  showMoments();
   if (focused) list.querySelector(`a[href="${focused}"]`)?.focus();
+}
+
+function showMoments() {
+  for (const node of document.querySelectorAll('time[datetime]')) setText(node, moment(node.dateTime, serverNow(), page.language));
 }
 
 // --- What a person does -----------------------------------------------------------------------------------------
@@ -206,6 +212,8 @@ if (page.thread) {
   addEventListener('pagehide', following.stop);
   addEventListener('pageshow', ({ persisted }) => { if (persisted) location.reload(); });
 }
+showMoments();
+schedule();
 setInterval(tick, 1_000);
 setInterval(() => { if (!document.hidden) refreshRail(); }, RAIL_EVERY_MS);
 setAttribute(document.documentElement, 'data-ready', 'true');

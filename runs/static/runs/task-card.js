@@ -52,11 +52,12 @@ export class TaskCard {
     this.details = el('div', { class: 'details', id: `${id}-details`, hidden: true },
       this.result, el('h4', {}, t('prompt')), this.prompt, el('h4', {}, t('steps')), this.dropped, this.list);
     this.cancel = el('button', { class: 'btn danger', type: 'button', onclick: () => this.askToStop() }, icon('stop'), el('span', {}, t('cancel')));
+    this.quickCancel = el('button', { class: 'btn ghost icon', type: 'button', title: t('cancel'), onclick: () => this.askToStop() }, icon('stop'));
     this.page = el('a', { class: 'btn ghost', href: pageOf(task.thread) }, icon('open'), t('open'));
     this.foot = el('footer', {}, this.page, el('span', { class: 'sp' }), this.cancel);
     this.node = el('article', { class: 'task', id, 'aria-labelledby': `${id}-name`, tabindex: '-1' },
       el('header', {}, tile(task.subagent || task.name), el('h3', { id: `${id}-name` }, this.name, this.title),
-        el('div', { class: 'right' }, this.badge, this.elapsed, this.toggle), this.now, this.facts),
+        el('div', { class: 'right' }, this.badge, this.elapsed, this.quickCancel, this.toggle), this.now, this.facts),
       this.why, this.details, this.foot);
   }
 
@@ -80,11 +81,14 @@ export class TaskCard {
     setText(this.title, task.title || task.name);
     setAttribute(this.title, 'title', task.title);
     const running = task.endedAt === null;
-    this.foot.hidden = !running && !this.open;
+    this.foot.hidden = !this.open;
+    this.quickCancel.hidden = !running || this.open;
     this.cancel.hidden = !running;
-    this.cancel.disabled = this.stopping;
     setText(this.cancel.lastElementChild, t(this.stopping ? 'stopping' : 'cancel'));
-    setAttribute(this.cancel, 'aria-label', t('cancel_task', { title: task.title }));
+    for (const button of [this.cancel, this.quickCancel]) {
+      button.disabled = this.stopping;
+      setAttribute(button, 'aria-label', t('cancel_task', { title: task.title }));
+    }
     this.page.hidden = !task.thread;
     this.paintFacts(task);
     this.paintWhy(task, now);
@@ -98,7 +102,7 @@ export class TaskCard {
     const { task } = this;
     const face = taskFace(task, now);
     setAttribute(this.badge, 'class', `st ${face.kind}`);
-    setText(this.badge, faceText(face, task));
+    setText(this.badge, this.stopping && task.endedAt === null ? t('stopping') : faceText(face, task));
     setAttribute(this.node, 'class', `task ${FRAME[face.kind] ?? ''}`.trim());
     setAttribute(this.node, 'data-status', face.word);
     setText(this.elapsed, clock(elapsedSeconds(task, now)));
@@ -136,7 +140,7 @@ export class TaskCard {
   paintFacts(task) {
     const facts = [];
     const running = task.endedAt === null;
-    if (running && task.maxTurns) facts.push(meter(t('turn_of', { n: task.turn, limit: task.maxTurns }), task.turn / task.maxTurns));
+    if (running && task.startedAt && task.maxTurns) facts.push(meter(t('turn_of', { n: task.turn, limit: task.maxTurns }), task.turn / task.maxTurns));
     else if (task.turn) facts.push(meter(many('turns', task.turn)));
     if (task.tokens !== null && task.maxTokens) {
       facts.push(meter(t('tokens_of', { n: tokens(task.tokens), limit: tokens(task.maxTokens) }), task.tokens / task.maxTokens, true));

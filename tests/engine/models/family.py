@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from engine.agent import Step, build, drive, final_text, partial_text
-from engine.errors import explain_model_error
+from engine.errors import EngineError, explain_model_error
 from engine.ports import ChildCall, ChildResult, RosterEntry, RunContext
 from engine.stop import SubagentStatus
 from engine.tools.registry import build_tools
@@ -71,7 +71,7 @@ class Family:
         agent = build(self.model, build_tools(TOOLS[call.subagent_type]), is_subagent=True)
         try:
             await self._run(agent, messages, context)
-        except Exception as error:
+        except EngineError as error:
             fault = explain_model_error(error)
             return ChildResult(status=SubagentStatus.FAILED, text=fault.sentence, **facts)
         text = final_text(messages) or partial_text(messages)

@@ -1,0 +1,16 @@
+"""The browser of the tests: the system's own Chromium."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Playwright
+
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+async def launch(playwright: Playwright) -> Browser:
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    return await playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
