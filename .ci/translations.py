@@ -30,7 +30,7 @@ def main() -> int:
             shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "*.mo"))
         shutil.copy(ROOT / "manage.py", copy)
         subprocess.run(
-            [sys.executable, "manage.py", "makemessages", "--skip-checks", *_MESSAGES],
+            [sys.executable, "manage.py", "makemessages", *_MESSAGES],
             cwd=copy,
             env={**os.environ, "DEER_FLOW_HOME": f"{folder}/home"},
             check=True,

@@ -42,7 +42,7 @@ _ICONS = {
 
 
 def favicon(_request: HttpRequest) -> str:
-    return static("deerflow_site/favicon.svg")
+    return static("runs/icon.svg")
 
 
 def stylesheet(_request: HttpRequest) -> str:

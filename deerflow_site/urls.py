@@ -20,6 +20,6 @@ urlpatterns = [
     ),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("i18n/", include("django.conf.urls.i18n")),
-    path("favicon.ico", RedirectView.as_view(url=lazy(static, str)("deerflow_site/favicon.svg"))),
+    path("favicon.ico", RedirectView.as_view(url=lazy(static, str)("runs/icon.svg"))),
     path("", include("runs.web.urls")),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.contrib.auth import get_user_model, login
-from django.contrib.auth.forms import BaseUserCreationForm
+from django.contrib.auth.forms import BaseUserCreationForm, UsernameField
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -26,6 +26,7 @@ class FirstAdministratorForm(BaseUserCreationForm):  # type: ignore[type-arg]
     class Meta:
         model = get_user_model()
         fields = ("username",)
+        field_classes = {"username": UsernameField}
 
 
 @sensitive_post_parameters("password1", "password2")

@@ -37,20 +37,20 @@ class Server:
         self.process: Spoken | None = None
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "uvicorn", "deerflow_site.asgi:application", "--port", str(self.port)]
+        command = [sys.executable, "-m", "uvicorn", "deerflow_site.asgi:application", "--port", str(self.port), "--no-access-log"]
         self.process = Spoken(command, self.environment)
         self.process.wait_for("Uvicorn running")
 
     def stop(self) -> None:
         if self.process is not None:
-            self.process.process.kill()
-            self.process.end()
+            self.process.close()
             self.process = None
 
 
 @pytest.fixture
 def server(transactional_db: None, child_environment: dict[str, str]) -> Iterator[Server]:
-    running = Server({**child_environment, "PYTHONUNBUFFERED": "1"})
+    # The session was signed here and is read there.
+    running = Server({**child_environment, "SECRET_KEY": settings.SECRET_KEY})
     running.start()
     yield running
     running.stop()

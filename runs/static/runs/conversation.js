@@ -165,6 +165,7 @@ function answer(known, message, goesOn) {
 
 function paintProse(known, message) {
   const { prose } = known;
+  setAttribute(prose, 'class', message.streaming ? 'prose streaming' : 'prose');
   if (!message.streaming && !message.partial) {
     setHtml(prose, message.html);
     prose.hidden = !message.html;
@@ -176,7 +177,6 @@ function paintProse(known, message) {
   });
   known.blocks.length = message.blocks.length;
   setHtml(known.openBlock, message.open);
-  setAttribute(prose, 'class', message.streaming ? 'prose streaming' : 'prose');
   arrange(prose, [...known.blocks, known.openBlock]);
 }
 
