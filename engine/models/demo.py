@@ -7,6 +7,7 @@ import json
 import os
 import re
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
@@ -16,7 +17,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
 from engine.errors import EngineError
-from engine.models.demo_plan import Ending, Planned, plan, situation_of
+from engine.models.demo_plan import Ending, Planned, Situation, plan, situation_of
 from engine.usage import estimate_usage
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class DemoChatModel(BaseChatModel):
 
     model: str = "demo"
     pace_seconds: float = Field(default=0.02, ge=0, le=5)  # between two pieces; DEMO_PACE overrides it
+    think_seconds: float = Field(default=1.0, ge=0, le=60)  # before each reply, so that there is something to watch
     slow_seconds: float = Field(default=600, ge=0, le=86_400)
 
     @property
@@ -75,13 +77,22 @@ class DemoChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        planned = plan(situation_of(messages, kwargs.get("tools") or ()))
+        situation = situation_of(messages, kwargs.get("tools") or ())
+        planned = plan(situation)
+        if self.pace_seconds:
+            await asyncio.sleep(self._thinking(situation))
         for number, chunk in enumerate(self._chunks(planned, messages)):
             if planned.ending and number == 1:
                 await self._end(planned.ending)
             yield chunk
             if self.pace_seconds:
                 await asyncio.sleep(self.pace_seconds)
+
+    def _thinking(self, situation: Situation) -> float:
+        """Seconds: a moment for a lead; for a subagent one to three `think_seconds`, by its brief, so that cards differ."""
+        if situation.is_lead:
+            return self.think_seconds / 2
+        return self.think_seconds * (1 + crc32(situation.request.encode("utf-8", "replace")) % 20 / 10)
 
     async def _end(self, ending: Ending) -> None:
         if ending is Ending.FAILED:

@@ -170,7 +170,7 @@ def summary(request: str, rows: Sequence[tuple[str, Outcome]], quotes: Sequence[
         none = "- 没有可读的文件"
     else:
         parts = [
-            f"## {topic}",
+            f"## {topic[:1].upper()}{topic[1:]}",
             "| Part | Result |\n| --- | --- |",
             "Read from the files:",
             "*Written by the built-in demo model.*",

@@ -11,6 +11,7 @@ from channels.db import database_sync_to_async
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.views.decorators.http import require_GET
 
+from runs import log
 from runs.relay import relay
 from runs.web.answers import no_such_thread, signed_out
 from runs.web.frames import Feed, Row
@@ -25,14 +26,20 @@ WAIT_SECONDS = 20.0
 
 @require_GET
 async def events(request: HttpRequest, thread_id: UUID) -> HttpResponseBase:
-    """Frames past `after`, as soon as there are any and at the latest after 20 s; `next` is the next `after`."""
+    """Frames past `after`, as soon as there are any and at the latest after 20 s; `next` is the next `after`.
+
+    With `wait=0` at once: how a page finds out whether anybody is there.
+    """
     user = await request.auser()
     if not user.is_authenticated:
         return signed_out()
     if not await database_sync_to_async(may_read)(user, thread_id):
         return no_such_thread()
     after = cursor_of(request.META.get("QUERY_STRING", ""))
-    rows = await _next_rows(thread_id, after)
+    if request.GET.get("wait") == "0":
+        rows: Sequence[Row] = await database_sync_to_async(log.read)(thread_id, after)
+    else:
+        rows = await _next_rows(thread_id, after)
     if rows and not await database_sync_to_async(may_read)(user, thread_id):
         return no_such_thread()
     seen = await database_sync_to_async(open_reply)(thread_id, after) if rows else []

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from django.db import OperationalError
 from django.utils import timezone
@@ -17,6 +18,7 @@ from engine.agent import (
     Step,
     TextDelta,
     compiled,
+    counters_of,
     delegation_message,
     drive,
     final_text,
@@ -24,8 +26,10 @@ from engine.agent import (
     partial_text,
     settle,
 )
+from engine.delegation.task import TASK, as_name
 from engine.errors import explain_model_error
 from engine.ports import ChildCall, Counters, RunContext
+from engine.text import clean
 from engine.wire import from_wire, to_wire
 from runs import services
 from runs.errors import DatabaseLost, Fenced
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from langchain_core.messages import AnyMessage, ToolMessage
+    from langchain_core.messages.tool import ToolCall
 
     from runs.event_types import Delta
     from runs.lifecycle.claims import Claimed
@@ -83,7 +88,6 @@ class Execution:
             logger.info("run %s: given up quietly here: %s", self._row.pk, fault)
         finally:
             self._deltas.settled()
-            self._host.children.mark_ended(self._row.pk)
 
     async def _run(self) -> None:
         try:
@@ -104,34 +108,33 @@ class Execution:
     async def _think_in_time(self) -> Ending:
         try:
             plan = await self._host.database.call(plans.plan_for, self._row)
+            return await self._think_until_deadline(plan)
         except plans.CannotRun as refusal:
             return Ending(status=RunStatus.ERROR, error_code=refusal.code, error=str(refusal))
+        except (Fenced, DatabaseLost, OperationalError):
+            raise
+        except Exception as fault:  # noqa: BLE001 - the run's outermost edge
+            return self._fault(fault)
+
+    async def _think_until_deadline(self, plan: plans.Plan) -> Ending:
         started = self._row.started_at or timezone.now()
         left = started + timedelta(seconds=plan.limits.timeout_seconds) - timezone.now()
         try:
             async with asyncio.timeout(max(0.0, left.total_seconds())) as deadline:
                 return await self._think(plan)
         except TimeoutError:
-            if deadline.expired():
-                detail = {"limit": plan.limits.timeout_seconds, "layer": plan.limits.timeout_layer}
-                return Ending(status=RunStatus.TIMEOUT, error_code=ErrorCode.TIMED_OUT, detail=detail)
-            return self._fault(TimeoutError("a step timed out"))
-        except (Fenced, DatabaseLost, OperationalError):
-            raise
-        except Exception as fault:  # noqa: BLE001 - the run's outermost edge
-            return self._fault(fault)
+            if not deadline.expired():
+                raise
+        detail = {"limit": plan.limits.timeout_seconds, "layer": plan.limits.timeout_layer}
+        return Ending(status=RunStatus.TIMEOUT, error_code=ErrorCode.TIMED_OUT, detail=detail)
 
     # --- thinking -----------------------------------------------------------------------------------------------
     async def _think(self, plan: plans.Plan) -> Ending:
-        self._counters = Counters(
-            model_calls=self._row.model_calls,
-            tokens=self._row.total_tokens or 0,
-            children_started=plan.children_started,
-        )
         self._unsaved = dict(plan.snapshot)
         self._delegate = LocalDelegate(self._host, self._held, self._row, plan)
-        context = self._context(plan, self._delegate)
         messages = [from_wire(message) for message in self._transcript]
+        self._counters = self._counted_before(messages)
+        context = self._context(plan, self._delegate)
         messages.extend(await self._settle(messages))
         if not is_answered(messages):
             spec = AgentSpec(model=plan.model, tools=plan.tools, is_subagent=plan.is_subagent)
@@ -161,23 +164,39 @@ class Execution:
             labels={"run": str(self._row.pk), "thread": str(self._row.thread_id)},
         )
 
+    def _counted_before(self, messages: list[AnyMessage]) -> Counters:
+        """What the guards knew when another worker had this run; all zero when it begins."""
+        own = _since_the_request(messages)
+        counters = counters_of(own, before=messages[: len(messages) - len(own)])
+        counters.model_calls = max(counters.model_calls, self._row.model_calls)
+        return counters
+
     async def _settle(self, messages: list[AnyMessage]) -> list[ToolMessage]:
-        """Answer the calls a lost worker left open: delegations find their child again, others are never repeated."""
-        if self._row.attempt <= 1 or self._delegate is None:
-            return []
+        """Answer the calls a worker before this one left open; none when the run begins."""
         answers = await asyncio.gather(*(self._answer_open_call(call) for call in settle(messages)))
         for answer in answers:
             await self._store(Step([answer]))
         return answers
 
-    async def _answer_open_call(self, call: dict[str, Any]) -> ToolMessage:
+    async def _answer_open_call(self, call: ToolCall) -> ToolMessage:
+        """A delegation finds its child again, or is started now; what else was under way is never repeated."""
         from langchain_core.messages import ToolMessage
 
-        if call["name"] != "task" or self._delegate is None:
-            return ToolMessage(UNKNOWN_OUTCOME, tool_call_id=call["id"], name=call["name"], status="error")
-        wanted = {key: str(call["args"].get(key, "")) for key in ("description", "prompt", "subagent_type")}
-        result = await self._delegate.run_child(ChildCall(tool_call_id=call["id"], **wanted))
-        return delegation_message(call["id"], result)
+        if call["name"] != TASK or self._delegate is None:
+            return ToolMessage(
+                UNKNOWN_OUTCOME, id=str(uuid4()), tool_call_id=call["id"], name=call["name"], status="error"
+            )
+        arguments = call["args"]
+        result = await self._delegate.run_child(
+            ChildCall(
+                tool_call_id=call["id"] or "",
+                description=clean(str(arguments.get("description", ""))),
+                prompt=clean(str(arguments.get("prompt", ""))),
+                subagent_type=clean(as_name(arguments.get("subagent_type", ""))),
+            )
+        )
+        self._counters.children_started += result.run_id is not None
+        return delegation_message(call["id"] or "", result)
 
     # --- storing ------------------------------------------------------------------------------------------------
     async def _store(self, step: Step) -> None:
@@ -215,10 +234,14 @@ class Execution:
         await self._host.database.write(verb)
 
     def _send_delta(self, delta: Delta) -> None:
-        """Not awaited: a lost delta is harmless, its message follows. The future's failure is looked at anyway."""
+        """Not awaited: a lost delta is harmless, its message follows; columns that went with it go with the next write."""
         unsaved, self._unsaved = self._unsaved, {}
-        answer = self._host.database.write(Progress(held=self._held, entries=[delta], changes=unsaved))
-        answer.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+        def written(answer: asyncio.Future[Any]) -> None:
+            if answer.cancelled() or answer.exception() is not None:
+                self._unsaved = {**unsaved, **self._unsaved}
+
+        self._host.database.write(Progress(held=self._held, entries=[delta], changes=unsaved)).add_done_callback(written)
 
     # --- ending -------------------------------------------------------------------------------------------------
     def _answered(self, messages: list[AnyMessage]) -> Ending:
@@ -259,6 +282,7 @@ class Execution:
             changes=self._changes(),
         )
         await self._write(verb)
+        self._host.children.mark_ended(self._row.pk)
 
     def _partial_reply(self) -> list[WireMessage]:
         if not self._deltas.text:
@@ -271,6 +295,7 @@ class Execution:
         return [
             {
                 "type": "tool",
+                "id": str(uuid4()),
                 "tool_call_id": call["id"],
                 "name": call["name"],
                 "content": NOT_ANSWERED,
@@ -284,6 +309,12 @@ class Execution:
         await self._flush_pending()
         await self._write(HandOver(held=self._held))
         await self._host.database.call(plans.release_lease, self._queue_id)
+
+
+def _since_the_request(messages: list[AnyMessage]) -> list[AnyMessage]:
+    """What a run has said and done so far: everything after the last words of a person."""
+    start = next((at for at in range(len(messages), 0, -1) if messages[at - 1].type == "human"), 0)
+    return messages[start:]
 
 
 async def _uncancelled(work: Coroutine[Any, Any, None]) -> None:

@@ -66,7 +66,6 @@ class Plan:
     delegation_enabled: bool
     workspace: Workspace
     sandbox: Sandbox
-    children_started: int
     snapshot: Mapping[str, Any]  # columns of the run to write before anything else; empty on later attempts
 
 
@@ -137,7 +136,6 @@ def _plan(
         delegation_enabled=enabled,
         workspace=workspace,
         sandbox=registry.sandbox(now.config),
-        children_started=Run.objects.filter(parent_id=run.pk).count() if run.attempt > 1 else 0,
         snapshot=snapshot,
     )
 
@@ -230,6 +228,12 @@ def dispatch_for(run: Run, plan: Plan, call: ChildCall) -> Dispatch | str:
     if isinstance(found, Refusal):
         return found.text
     return _dispatch(plan, call, found)
+
+
+def child_of(run: Run, tool_call_id: str) -> Run | None:
+    """The child that this call has started already, whatever may be dispatched by now."""
+    child: Run | None = Run.objects.filter(parent_id=run.pk, tool_call_id=tool_call_id).first()
+    return child
 
 
 def _dispatch(plan: Plan, call: ChildCall, entry: Entry) -> Dispatch | str:

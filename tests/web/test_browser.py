@@ -86,7 +86,7 @@ async def opened(tab: BrowserContext, log: LogWriter | None = None) -> Page:
 
 
 def new_log(owner: Any, **fields: Any) -> LogWriter:
-    return LogWriter(owner, at=datetime.now(UTC) - timedelta(seconds=30), **fields)
+    return LogWriter(owner, at=datetime.now(UTC), **fields)
 
 
 async def test_a_delegation_is_seen_from_the_question_to_the_answer(tab, owner):

@@ -125,17 +125,18 @@ function announce(before, frame) {
 }
 
 function onState(kind, reason) {
-  clearTimeout(bannerTimer);
-  const banner = part('banner');
-  if (kind === 'open') banner.hidden = true;
-  else if (kind === 'lost') bannerTimer = setTimeout(() => show('reconnecting'), banner.hidden ? BANNER_AFTER_MS : 0);
-  else show(kind === 'polling' ? 'polling' : reason);
   document.documentElement.dataset.connection = kind;
+  // Attempts follow each other quickly at first; only the first loss starts the clock.
+  if (kind === 'lost') { bannerTimer ||= setTimeout(() => showBanner('reconnecting'), BANNER_AFTER_MS); return; }
+  clearTimeout(bannerTimer);
+  bannerTimer = 0;
+  if (kind === 'open') part('banner').hidden = true;
+  else showBanner(kind === 'polling' ? 'polling' : reason);
+}
 
-  function show(key) {
-    banner.hidden = false;
-    setText(banner, t(key));
-  }
+function showBanner(key) {
+  part('banner').hidden = false;
+  setText(part('banner'), t(key));
 }
 
 async function refreshRail() {
