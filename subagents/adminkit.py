@@ -33,7 +33,7 @@ def display(
     ordering: str | None = None,
     boolean: bool | None = None,
     empty_value: str | None = None,
-    label: Mapping[str, str] | None = None,
+    label: Mapping[Any, str] | None = None,
 ) -> Callable[[Column], Column]:
     """Declare a column in either skin.
 

@@ -89,7 +89,7 @@ class DemoChatModel(BaseChatModel):
                 await asyncio.sleep(self.pace_seconds)
 
     def _thinking(self, situation: Situation) -> float:
-        """Seconds: a moment for a lead; for a subagent one to three `think_seconds`, by its brief, so that cards differ."""
+        """Seconds: a moment for a lead; for a subagent one to three times `think_seconds`, by its brief."""
         if situation.is_lead:
             return self.think_seconds / 2
         return self.think_seconds * (1 + crc32(situation.request.encode("utf-8", "replace")) % 20 / 10)

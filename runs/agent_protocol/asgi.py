@@ -1,4 +1,4 @@
-"""The mount: routes, host check, errors."""
+"""The mount: routes, host check, errors in the wire's shape."""
 
 from __future__ import annotations
 
@@ -7,81 +7,106 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.routing import Mount, Route
+from django.http.request import split_domain_port, validate_host
+from starlette.requests import ClientDisconnect, Request
+from starlette.routing import Mount, Route, Router
 
 from runs.agent_protocol import views
 from runs.agent_protocol.errors import Refused, refusal_of
-from runs.agent_protocol.shapes import json_response
 from runs.errors import DatabaseLost, RunsError
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 PREFIX = "/langgraph"
 _RUNS = "/threads/{thread_id}/runs"
 _RUN = _RUNS + "/{run_id}"
 
-Endpoint = Callable[["Request"], Awaitable["Response"]]
+Endpoint = Callable[[Request], Awaitable["Response"]]
 
 
-def _guarded(endpoint: Endpoint) -> Endpoint:
-    """Answer every failure in the wire's own shape; what nobody expected is logged and says nothing of its inside."""
+class Resource:
+    """The endpoints of one path, by method. Answers every failure in the wire's own shape.
 
-    async def guarded(request: Request) -> Response:
+    What nobody expected is logged and says nothing of its inside.
+    """
+
+    def __init__(self, **endpoints: Endpoint) -> None:
+        self._endpoints = endpoints
+        self._allowed = ", ".join(sorted(endpoints))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        endpoint = self._endpoints.get(scope["method"])
+        if endpoint is None:
+            refused = Refused(405, "method_not_allowed", f"this path takes {self._allowed}")
+            await refused.response(headers={"Allow": self._allowed})(scope, receive, send)
+            return
+        request = Request(scope, receive)
         try:
-            return await endpoint(request)
-        except Refused as refused:
-            return refused.response()
-        except DatabaseLost:
-            return Refused(503, "database_lost", "the database connection was lost; try again").response()
-        except RunsError as fault:
-            known = refusal_of(fault)
-            if known is not None:
-                return known.response()
-            logger.exception("%s %s failed", request.method, request.url.path)
-        except Exception:
-            logger.exception("%s %s failed", request.method, request.url.path)
-        return Refused(500, "internal", "an error of our own").response()
-
-    return guarded
+            response = await _answer(endpoint, request)
+        except ClientDisconnect:
+            return  # it left before its request was whole: there is nobody to answer
+        await response(scope, receive, send)
 
 
-def _route(path: str, endpoint: Endpoint, method: str) -> Route:
-    return Route(path, _guarded(endpoint), methods=[method])
+async def _answer(endpoint: Endpoint, request: Request) -> Response:
+    try:
+        return await endpoint(request)
+    except ClientDisconnect:
+        raise
+    except Refused as refused:
+        return refused.response()
+    except DatabaseLost:
+        return Refused(503, "database_lost", "the database connection was lost; try again").response()
+    except RunsError as fault:
+        known = refusal_of(fault)
+        if known is not None:
+            return known.response()
+        logger.exception("%s %s failed", request.method, request.url.path)
+    except Exception:
+        logger.exception("%s %s failed", request.method, request.url.path)
+    return Refused(500, "internal", "an error of our own").response()
 
 
-async def _no_such_path(request: Request, _fault: Exception) -> Response:
-    return json_response(
-        {"detail": "Not Found", "code": "not_found", "message": "Not Found", "metadata": {}}, status=404
-    )
+async def _no_such_path(scope: Scope, receive: Receive, send: Send) -> None:
+    await Refused(404, "not_found", "Not Found").response()(scope, receive, send)
 
 
-async def _no_such_method(request: Request, _fault: Exception) -> Response:
-    return Refused(405, "method_not_allowed", "Method Not Allowed").response()
+def _resource(path: str, **endpoints: Endpoint) -> Route:
+    return Route(path, Resource(**endpoints))
 
 
-routes = [
-    _route("/ok", views.ok, "GET"),
-    _route("/threads", views.create_thread, "POST"),
-    _route("/threads/{thread_id}", views.get_thread, "GET"),
-    _route(_RUNS, views.create_run, "POST"),
-    _route(_RUNS, views.get_runs, "GET"),
-    _route(_RUNS + "/wait", views.wait_run, "POST"),
-    _route(_RUNS + "/stream", views.stream_run, "POST"),
-    _route(_RUN, views.get_run, "GET"),
-    _route(_RUN + "/cancel", views.cancel_run, "POST"),
-    _route(_RUN + "/join", views.join_run, "GET"),
-    _route(_RUN + "/stream", views.join_stream, "GET"),
-]
-# Starlette takes "*.example.org" where Django's setting says ".example.org".
-_hosts = [f"*{host}" if host.startswith(".") else host for host in settings.ALLOWED_HOSTS]
-application = Starlette(
-    routes=[Mount(PREFIX, routes=routes)],
-    middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=_hosts, www_redirect=False)],
-    exception_handlers={404: _no_such_path, 405: _no_such_method},
+# Redirects of paths with a slash too many would not know the sub-path a proxy may serve us under.
+_below = Router(
+    [
+        _resource("/ok", GET=views.ok),
+        _resource("/threads", POST=views.create_thread),
+        _resource("/threads/{thread_id}", GET=views.get_thread),
+        _resource(_RUNS, GET=views.get_runs, POST=views.create_run),
+        _resource(_RUNS + "/wait", POST=views.wait_run),
+        _resource(_RUNS + "/stream", POST=views.stream_run),
+        _resource(_RUN, GET=views.get_run),
+        _resource(_RUN + "/cancel", POST=views.cancel_run),
+        _resource(_RUN + "/join", GET=views.join_run),
+        _resource(_RUN + "/stream", GET=views.join_stream),
+    ],
+    redirect_slashes=False,
+    default=_no_such_path,
 )
+_mounted = Router([Mount(PREFIX, app=_below)], redirect_slashes=False, default=_no_such_path)
+
+
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
+    if not _host_is_allowed(scope):
+        await Refused(400, "unknown_host", "this server does not answer for that host").response()(scope, receive, send)
+        return
+    await _mounted(scope, receive, send)
+
+
+def _host_is_allowed(scope: Scope) -> bool:
+    """By Django's own rule, so that pages and wire accept the same names."""
+    named = next((value for name, value in scope["headers"] if name == b"host"), b"")
+    domain, _port = split_domain_port(named.decode("latin-1"))
+    return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)

@@ -1,20 +1,17 @@
-"""Reading requests: JSON bodies, ids in paths, and the fields of a run request. Bad input names its field."""
+"""Reading requests: JSON bodies, ids in paths, and fields by kind. Bad input names its field."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import json
+import re
+from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import UUID
 
 import orjson
 
 from engine.text import clean_json
 from runs.agent_protocol.errors import Refused
-from runs.agent_protocol.shapes import assistant_id
 from runs.errors import BadInput
-from runs.models import new_id
-from runs.services import LEAD_AGENT, MAX_TEXT_LENGTH, MultitaskStrategy
-from runs.transcript import WireMessage, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,37 +19,77 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 MAX_BODY_BYTES = 8 << 20
-STREAM_MODES = frozenset({"values", "updates", "messages", "messages-tuple", "custom"})
-_TYPES = {"user": "human", "human": "human", "assistant": "ai", "ai": "ai", "system": "system", "tool": "tool"}
-_KEPT_FIELDS = ("id", "name", "tool_calls", "tool_call_id", "status")
-# Options that would change what happens, and that this server does not have: refused rather than ignored.
-_UNSUPPORTED = (
-    "command",
-    "checkpoint",
-    "checkpoint_id",
-    "interrupt_before",
-    "interrupt_after",
-    "after_seconds",
-    "webhook",
-)
+MAX_DEPTH = 100  # of lists and objects in each other; encoders give up at about 250
+MAX_METADATA_BYTES = 64 << 10  # a thread's row is read at each of its runs, its metadata with it
+_DRAINED_BYTES = 64 << 20
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}\Z")
+_64_BIT_DIGITS = 18
 
 
 async def json_body(request: Request) -> dict[str, Any]:
     """The request's JSON object; {} for an empty body."""
-    raw = bytearray()
-    async for piece in request.stream():
-        raw += piece
-        if len(raw) > MAX_BODY_BYTES:
-            raise Refused(413, "too_large", f"the body has more than {MAX_BODY_BYTES:,} bytes")
+    raw = await _raw_body(request)
     if not raw.strip():
         return {}
-    try:
-        body = orjson.loads(bytes(raw))
-    except orjson.JSONDecodeError as fault:
-        raise Refused(422, "invalid_json", f"the body is not JSON: {fault}") from None
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise Refused(415, "unsupported_media_type", "send the body as application/json")
+    body = _parsed(raw)
     if not isinstance(body, dict):
         raise Refused(422, "invalid", "the body must be a JSON object")
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
+        _check_depth(body)
     return clean_json(body)  # type: ignore[no-any-return]
+
+
+async def _raw_body(request: Request) -> bytes:
+    raw, size = bytearray(), 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size <= MAX_BODY_BYTES:
+            raw += piece
+        elif size > _DRAINED_BYTES:
+            break
+    # Only now: a client that is still sending would see a broken connection instead of the answer.
+    if size > MAX_BODY_BYTES:
+        raise Refused(413, "too_large", f"the body has more than {MAX_BODY_BYTES:,} bytes")
+    return bytes(raw)
+
+
+def _parsed(raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError as fault:
+        reason = fault
+    if _SURROGATE.search(raw):
+        # JSON can spell half a character, and orjson refuses it; `clean_json` replaces it as everywhere.
+        try:
+            return json.loads(raw, parse_constant=_no_constant, parse_int=_integer)
+        except (ValueError, RecursionError):
+            pass
+    raise Refused(422, "invalid_json", f"the body is not JSON: {reason}")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _64_BIT_DIGITS else float(digits)
+
+
+def _check_depth(body: dict[str, Any]) -> None:
+    level: list[tuple[str, Any]] = [(name, value) for name, value in body.items() if isinstance(value, dict | list)]
+    for _depth in range(MAX_DEPTH):
+        level = [(name, inner) for name, value in level for inner in _inside(value) if isinstance(inner, dict | list)]
+        if not level:
+            return
+    raise BadInput(level[0][0][:80], f"it is nested deeper than {MAX_DEPTH} levels")
+
+
+def _inside(value: Any) -> Any:
+    return value.values() if isinstance(value, dict) else value
 
 
 def path_id(request: Request, name: str) -> UUID:
@@ -60,20 +97,18 @@ def path_id(request: Request, name: str) -> UUID:
 
 
 def an_id(value: Any, field: str) -> UUID:
-    if isinstance(value, str):
-        try:
-            return UUID(value)
-        except ValueError:
-            pass
+    # UUID() itself takes braces, "urn:" and hyphens anywhere: one thread would have many addresses.
+    if isinstance(value, str) and _UUID.match(value):
+        return UUID(value)
     raise BadInput(field, "expected a UUID")
 
 
-def an_object(body: Mapping[str, Any], field: str) -> dict[str, Any]:
+def an_object(body: Mapping[str, Any], field: str, *, path: str = "") -> dict[str, Any]:
     value = body.get(field)
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise BadInput(field, "expected an object")
+        raise BadInput(path or field, "expected an object")
     return value
 
 
@@ -81,95 +116,21 @@ def a_choice(body: Mapping[str, Any], field: str, choices: Sequence[str], defaul
     value = body.get(field)
     if value is None:
         return default
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise BadInput(field, f"expected one of {', '.join(choices)}")
     return str(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
-    """What a program asks for when it creates a run."""
-
-    agent: str
-    messages: list[WireMessage]
-    options: dict[str, Any]
-    multitask: MultitaskStrategy
-    create_thread: bool
-    modes: tuple[str, ...]
-    cancel_on_disconnect: bool
+def some_metadata(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The body's `metadata`. Raises BadInput when it is not an object, or too large."""
+    metadata = an_object(body, "metadata")
+    if metadata and len(orjson.dumps(metadata)) > MAX_METADATA_BYTES:
+        raise BadInput("metadata", f"it has more than {MAX_METADATA_BYTES:,} bytes as JSON")
+    return metadata
 
 
-def run_request(body: Mapping[str, Any]) -> RunRequest:
-    """Check a run request. Raises BadInput with the field's path, Refused for an unknown assistant."""
-    for field in _UNSUPPORTED:
-        if body.get(field) not in (None, [], {}):
+def refuse_unsupported(body: Mapping[str, Any], fields: Sequence[str]) -> None:
+    """Options that would change what happens, and that this server does not have, are refused rather than ignored."""
+    for field in fields:
+        if body.get(field) not in (None, False, [], {}):
             raise BadInput(field, "this server does not support it yet")
-    a_choice(body, "on_completion", ("keep",), "keep")
-    context, configurable = an_object(body, "context"), an_object(an_object(body, "config"), "configurable")
-    if context and configurable:
-        raise Refused(400, "invalid", "give either context or config.configurable, not both")
-    strategies = tuple(MultitaskStrategy)
-    return RunRequest(
-        agent=_agent(body.get("assistant_id")),
-        messages=_messages(an_object(body, "input").get("messages")),
-        options=context or configurable,
-        multitask=MultitaskStrategy(a_choice(body, "multitask_strategy", strategies, MultitaskStrategy.ENQUEUE)),
-        create_thread=a_choice(body, "if_not_exists", ("reject", "create"), "reject") == "create",
-        modes=stream_modes(body.get("stream_mode")),
-        cancel_on_disconnect=a_choice(body, "on_disconnect", ("continue", "cancel"), "continue") == "cancel",
-    )
-
-
-def stream_modes(value: Any) -> tuple[str, ...]:
-    """The wanted modes, without repetitions; `values` when none is named. `custom` is accepted and never occurs."""
-    wanted = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    if value is not None and not isinstance(value, str | list):
-        raise BadInput("stream_mode", "expected a mode or a list of modes")
-    modes = tuple(dict.fromkeys(mode for mode in wanted if mode != ""))
-    for mode in modes:
-        if mode not in STREAM_MODES:
-            raise BadInput("stream_mode", f"this server streams {', '.join(sorted(STREAM_MODES))}")
-    return modes or ("values",)
-
-
-def _agent(value: Any) -> str:
-    if value is None:
-        raise BadInput("assistant_id", "this field is required")
-    if not isinstance(value, str):
-        raise BadInput("assistant_id", "expected a graph name or a UUID")
-    if value in {LEAD_AGENT, assistant_id(LEAD_AGENT)}:
-        return LEAD_AGENT
-    try:
-        UUID(value)
-    except ValueError:
-        raise BadInput("assistant_id", f"there is no graph of this name; graphs are: {LEAD_AGENT}") from None
-    raise Refused(404, "not_found", f"no assistant {value}")
-
-
-def _messages(value: Any) -> list[WireMessage]:
-    if not isinstance(value, list) or not value:
-        raise BadInput("input.messages", "expected a list with at least one message")
-    messages = [_message(one, f"input.messages[{place}]") for place, one in enumerate(value)]
-    if not text_of(messages[-1]).strip():
-        raise BadInput(f"input.messages[{len(messages) - 1}].content", "the message is empty")
-    return messages
-
-
-def _message(value: Any, path: str) -> WireMessage:
-    if isinstance(value, str):
-        value = {"role": "user", "content": value}
-    if not isinstance(value, dict):
-        raise BadInput(path, "expected a message object")
-    kind = _TYPES.get(str(value.get("type") or value.get("role")))
-    if kind is None:
-        raise BadInput(f"{path}.role", f"expected one of {', '.join(_TYPES)}")
-    content = value.get("content")
-    if not isinstance(content, str | list):
-        raise BadInput(f"{path}.content", "expected text or a list of content blocks")
-    size = len(content) if isinstance(content, str) else len(orjson.dumps(content))
-    if size > MAX_TEXT_LENGTH:
-        raise BadInput(
-            f"{path}.content", f"the message has {size:,} characters; at most {MAX_TEXT_LENGTH:,} are allowed"
-        )
-    kept = {field: value[field] for field in _KEPT_FIELDS if value.get(field) is not None}
-    return {"id": str(new_id()), **kept, "type": kind, "content": content}

@@ -8,6 +8,8 @@ from runs.agent_protocol.shapes import json_response
 from runs.errors import BadInput, RunNotFound, RunsError, ThreadBusy, ThreadExists, ThreadNotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.responses import Response
 
 _STATUS: dict[type[RunsError], tuple[int, str]] = {
@@ -26,9 +28,9 @@ class Refused(Exception):
         super().__init__(detail)
         self.status, self.code, self.detail, self.metadata = status, code, detail, metadata
 
-    def response(self) -> Response:
+    def response(self, headers: Mapping[str, str] | None = None) -> Response:
         body = {"detail": self.detail, "code": self.code, "message": self.detail, "metadata": self.metadata}
-        return json_response(body, status=self.status)
+        return json_response(body, status=self.status, headers=headers)
 
 
 def refusal_of(fault: RunsError) -> Refused | None:

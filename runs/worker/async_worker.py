@@ -8,15 +8,19 @@ two names is all; a test fails when that moves, and the version is pinned.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import inspect
 import logging
+import pickle
 import pydoc
+import queue
 import traceback
 from typing import TYPE_CHECKING, Any
 
 import django_q.cluster
 from django.conf import settings
+from django.db import close_old_connections
 from django.utils import timezone
 from django_q.conf import Conf
 from django_q.signals import post_execute_in_worker, post_spawn, pre_execute
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
     from engine.config.schema import RunsConfig
 
 logger = logging.getLogger(__name__)
-WATCHDOG_SECONDS = 15  # the sentinel ends a worker whose loop has stalled for so long
+STALLED_LEASES = 2  # the sentinel ends a worker whose loop has stalled for so long: others have its runs by then
 GRACE_SECONDS = 5.0  # how long running runs may go on after a stop was asked for
 
 
@@ -81,56 +85,55 @@ def _run_loop(main: Callable[[], Any]) -> None:
 async def _serve(
     task_queue: Any, result_queue: Any, timer: Any, config: RunsConfig, plain_timeout: float | None
 ) -> None:
-    background: set[asyncio.Task[None]] = set()
-
-    def plain_task(queue_id: int, task: dict[str, Any]) -> None:
-        started = asyncio.create_task(_plain(host, queue_id, task, result_queue, plain_timeout))
-        background.add(started)
-        started.add_done_callback(background.discard)
-
     host = RunHost(
         slots=config.slots_per_worker,
         lease_seconds=settings.LEASE_SECONDS,
         max_attempts=config.max_attempts,
         grace_seconds=GRACE_SECONDS,
-        plain_task=plain_task,
+        plain_task=lambda queue_id, task: _plain(queue_id, task, result_queue, plain_timeout),
     )
     stopping = False
 
     def stop_asked() -> bool:
         nonlocal stopping
         if not stopping and task_queue.qsize() > 0:
-            task_queue.get()  # the pill that says STOP
-            stopping = True
+            with contextlib.suppress(queue.Empty):  # another worker of this cluster was faster
+                task_queue.get(block=False)  # the pill that says STOP
+                stopping = True
         return stopping
 
     def tick() -> None:
-        timer.value = WATCHDOG_SECONDS
+        timer.value = STALLED_LEASES * settings.LEASE_SECONDS
 
     await host.serve(stop_asked=stop_asked, tick=tick)
-    if background:
-        await asyncio.wait(background, timeout=GRACE_SECONDS)
 
 
-async def _plain(host: RunHost, queue_id: int, task: dict[str, Any], result_queue: Any, timeout: float | None) -> None:
+async def _plain(queue_id: int, task: dict[str, Any], result_queue: Any, timeout: float | None) -> None:
     """A plain django-q2 task: coroutines on the loop, functions in a thread; django-q2's monitor stores the result."""
-    limit = task.pop("timeout", timeout)
-    function = task["func"] if callable(task["func"]) else pydoc.locate(task["func"])
-    pre_execute.send(sender="django_q", func=function, task=task)
+    function: Any = None
     try:
+        limit = task.pop("timeout", timeout)
+        function = task["func"] if callable(task["func"]) else pydoc.locate(task["func"])
+        pre_execute.send(sender="django_q", func=function, task=task)
         if not callable(function):
             raise ValueError(f"Function {task['func']} is not defined")
         if inspect.iscoroutinefunction(function):
             work = function(*task["args"], **task["kwargs"])
         else:
-            work = asyncio.to_thread(function, *task["args"], **task["kwargs"])
-        task["result"], task["success"] = (
-            await asyncio.wait_for(work, limit if limit and limit > 0 else None),
-            True,
-        )
+            work = asyncio.to_thread(_with_fresh_connections, function, task["args"], task["kwargs"])
+        result = await asyncio.wait_for(work, limit if limit and limit > 0 else None)
+        pickle.dumps(result)  # the queue would drop in silence what cannot be sent, and the task would run for ever
+        task.update(result=result, success=True)
     except Exception as fault:  # noqa: BLE001 - whatever a task raises is its result
-        task["result"], task["success"] = f"{fault} : {traceback.format_exc()}", False
+        task.update(result=f"{fault} : {traceback.format_exc()}", success=False)
     task.update(stopped=timezone.now(), cluster=Conf.CLUSTER_NAME, ack_id=queue_id)
     post_execute_in_worker.send(sender="django_q", func=function, task=task)
-    host.forget_task(queue_id)
     result_queue.put(task)
+
+
+def _with_fresh_connections(function: Callable[..., Any], arguments: Any, named: Any) -> Any:
+    close_old_connections()
+    try:
+        return function(*arguments, **named)
+    finally:
+        close_old_connections()

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
+
+from django.db import OperationalError
 
 from engine.ports import ChildCall, ChildResult
 from engine.stop import SubagentStatus
+from runs.errors import DatabaseLost, Fenced
 from runs.lifecycle import Held, StartChild, waiting
 from runs.statuses import WaitingFor
 from runs.worker import plans
 from runs.worker.children import result_of
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from runs.models import Run
     from runs.worker.host import RunHost
 
@@ -24,57 +31,89 @@ class LocalDelegate:
         self._held = held
         self._run = run
         self._plan = plan
-        self._awaited = 0
+        self._awaited = 0  # children this run waits for now
+        self._has_slot = True
+        self._turn = asyncio.Lock()  # one change of `_has_slot` at a time
 
     async def run_child(self, call: ChildCall) -> ChildResult:
-        database = self._host.database
-        dispatch = await database.call(plans.dispatch_for, self._run, self._plan, call)
-        if isinstance(dispatch, str):
-            return ChildResult(status=SubagentStatus.FAILED, text=dispatch)
-        child, _started_now = await database.write(
-            StartChild(
-                parent=self._held,
-                tool_call_id=call.tool_call_id,
-                agent=dispatch.agent,
-                title=dispatch.title,
-                prompt=call.prompt,
-                definition=dispatch.definition,
-                model=dispatch.model,
-                card=dispatch.card,
-            )
-        )
-        self._host.wake()
-        await self._begin_waiting()
         try:
-            await self._host.children.ended(child.pk, child.thread_id)
-        except BaseException:
-            self._abandon_waiting()
+            return await self._run_child(call)
+        except (Fenced, DatabaseLost, OperationalError) as fault:
+            # Not an outcome of the delegation, so the model must not be told one: whoever holds the run next finds
+            # the child by this call.
+            self._host.give_up(self._run.pk, str(fault))
+            await asyncio.get_running_loop().create_future()  # the cancellation that follows ends this wait
             raise
-        await self._end_waiting()
-        return await database.call(result_of, child.pk)
 
     async def tree_tokens(self) -> int:
         return await self._host.database.call(plans.tree_tokens, self._run.root_id)
 
-    async def _begin_waiting(self) -> None:
+    async def _run_child(self, call: ChildCall) -> ChildResult:
+        database = self._host.database
+        dispatch = await database.call(plans.dispatch_for, self._run, self._plan, call)
+        child: Run | None
+        if isinstance(dispatch, str):
+            # A child that was started before stays this call's child, although it would not be started any more.
+            child = await database.call(plans.child_of, self._run, call.tool_call_id)
+            if child is None:
+                return ChildResult(status=SubagentStatus.FAILED, text=dispatch)
+        else:
+            child, _started_now = await database.write(
+                StartChild(
+                    parent=self._held,
+                    tool_call_id=call.tool_call_id,
+                    agent=dispatch.agent,
+                    title=dispatch.title,
+                    prompt=call.prompt,
+                    definition=dispatch.definition,
+                    model=dispatch.model,
+                    card=dispatch.card,
+                )
+            )
+            self._host.wake()
+        async with self._without_slot():
+            await self._host.children.ended(child.pk, child.thread_id)
+        return await database.call(result_of, child.pk)
+
+    @asynccontextmanager
+    async def _without_slot(self) -> AsyncIterator[None]:
+        """Around a wait: the first of this run's waits gives the slot back, the last one takes it again.
+
+        However this is left, the run counts as having its slot afterwards, since its end gives that back.
+        """
         self._awaited += 1
-        if self._awaited == 1:
-            self._host.waiting += 1
-            self._host.slots.give_back()
-            await self._host.database.write(waiting(self._held, WaitingFor.CHILDREN))
-
-    def _abandon_waiting(self) -> None:
+        try:
+            async with self._turn:
+                if self._has_slot:
+                    self._host.slots.give_back()
+                    self._note_slot(has_slot=False)
+                    await self._host.database.write(waiting(self._held, WaitingFor.CHILDREN))
+            yield
+        except BaseException:
+            self._awaited -= 1
+            # Whoever is at its turn now takes the slot, however that ends.
+            if not self._awaited and not self._has_slot and not self._turn.locked():
+                self._host.slots.reclaim()
+                self._note_slot(has_slot=True)
+            raise
         self._awaited -= 1
-        if not self._awaited:
-            self._host.waiting -= 1
-            self._host.slots.reclaim()
+        async with self._turn:
+            if not self._awaited and not self._has_slot:
+                await self._take_slot_again()
 
-    async def _end_waiting(self) -> None:
-        self._awaited -= 1
-        if self._awaited:
-            return
-        self._host.waiting -= 1
-        if self._host.slots.full:
-            await self._host.database.write(waiting(self._held, WaitingFor.SLOT))
-        await self._host.slots.take_again()
+    async def _take_slot_again(self) -> None:
+        slots, asked = self._host.slots, False
+        try:
+            if slots.full:
+                await self._host.database.write(waiting(self._held, WaitingFor.SLOT))
+            asked = True
+            await slots.take_again()
+        finally:
+            if not asked:
+                slots.reclaim()
+            self._note_slot(has_slot=True)
         await self._host.database.write(waiting(self._held, WaitingFor.NOTHING))
+
+    def _note_slot(self, *, has_slot: bool) -> None:
+        self._has_slot = has_slot
+        self._host.waiting += -1 if has_slot else 1

@@ -43,7 +43,7 @@ from runs.worker.steps import Meter, task_steps
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from langchain_core.messages import AnyMessage, ToolMessage
+    from langchain_core.messages import BaseMessage, ToolMessage
     from langchain_core.messages.tool import ToolCall
 
     from runs.event_types import Delta
@@ -164,14 +164,14 @@ class Execution:
             labels={"run": str(self._row.pk), "thread": str(self._row.thread_id)},
         )
 
-    def _counted_before(self, messages: list[AnyMessage]) -> Counters:
+    def _counted_before(self, messages: list[BaseMessage]) -> Counters:
         """What the guards knew when another worker had this run; all zero when it begins."""
         own = _since_the_request(messages)
         counters = counters_of(own, before=messages[: len(messages) - len(own)])
         counters.model_calls = max(counters.model_calls, self._row.model_calls)
         return counters
 
-    async def _settle(self, messages: list[AnyMessage]) -> list[ToolMessage]:
+    async def _settle(self, messages: list[BaseMessage]) -> list[ToolMessage]:
         """Answer the calls a worker before this one left open; none when the run begins."""
         answers = await asyncio.gather(*(self._answer_open_call(call) for call in settle(messages)))
         for answer in answers:
@@ -234,17 +234,18 @@ class Execution:
         await self._host.database.write(verb)
 
     def _send_delta(self, delta: Delta) -> None:
-        """Not awaited: a lost delta is harmless, its message follows; columns that went with it go with the next write."""
+        """Not awaited: a lost delta is harmless, its message follows. Columns it carried are written later."""
         unsaved, self._unsaved = self._unsaved, {}
 
         def written(answer: asyncio.Future[Any]) -> None:
             if answer.cancelled() or answer.exception() is not None:
                 self._unsaved = {**unsaved, **self._unsaved}
 
-        self._host.database.write(Progress(held=self._held, entries=[delta], changes=unsaved)).add_done_callback(written)
+        verb = Progress(held=self._held, entries=[delta], changes=unsaved)
+        self._host.database.write(verb).add_done_callback(written)
 
     # --- ending -------------------------------------------------------------------------------------------------
-    def _answered(self, messages: list[AnyMessage]) -> Ending:
+    def _answered(self, messages: list[BaseMessage]) -> Ending:
         stop_reason = self._counters.stop_reason or ""
         answer = partial_text(messages) if stop_reason else final_text(messages)
         facts: dict[str, Any] = {"stop_reason": str(stop_reason), "detail": self._counters.stop_detail}
@@ -311,7 +312,7 @@ class Execution:
         await self._host.database.call(plans.release_lease, self._queue_id)
 
 
-def _since_the_request(messages: list[AnyMessage]) -> list[AnyMessage]:
+def _since_the_request(messages: list[BaseMessage]) -> list[BaseMessage]:
     """What a run has said and done so far: everything after the last words of a person."""
     start = next((at for at in range(len(messages), 0, -1) if messages[at - 1].type == "human"), 0)
     return messages[start:]

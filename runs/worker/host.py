@@ -7,8 +7,9 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.db import OperationalError
@@ -34,7 +35,7 @@ _SPREAD_MOST_SECONDS = 0.01
 _BETWEEN_DRAWS_SECONDS = 0.003
 _SWEEP_SECONDS = 5.0
 
-PlainTask = Callable[[int, dict[str, Any]], None]
+PlainTask = Callable[[int, dict[str, Any]], Coroutine[Any, Any, None]]
 
 
 def worker_name() -> str:
@@ -73,11 +74,13 @@ class RunHost:
         self._grace_seconds = grace_seconds
         self._plain_task = plain_task
         self._tasks: dict[UUID, asyncio.Task[None]] = {}
+        self._plain: dict[int, asyncio.Task[None]] = {}
         self._leases: dict[int, datetime] = {}
         self._queue_ids: dict[UUID, int] = {}
         self._stops: dict[UUID, Stop] = {}
         self._wake = asyncio.Event()
         self._looking = False
+        self._drawing = self._cancel_rang = False
         self._workers = 1
         self._renewed_at = self._swept_at = float("-inf")
         self._bell = Doorbell(self._ring)
@@ -93,21 +96,33 @@ class RunHost:
     def wake(self) -> None:
         self._wake.set()
 
+    def give_up(self, run_id: UUID, why: str) -> None:
+        """End the run's execution here without a word: whoever takes its lease next goes on from the transcript."""
+        logger.info("run %s: given up quietly here: %s", run_id, why)
+        queue_id = self._queue_ids.get(run_id)
+        if queue_id is not None:
+            self._leases.pop(queue_id, None)
+        self._cancel_execution(run_id)
+
     # --- the loop -----------------------------------------------------------------------------------------------
     async def serve(self, *, stop_asked: Callable[[], bool], tick: Callable[[], None] = lambda: None) -> None:
-        """Work until `stop_asked`, then drain. `tick` is called at least every POLL_SECONDS while the loop is alive."""
+        """Work until `stop_asked`, then drain. `tick` is called once a turn: twice a second when all is well."""
         self._bell.start()
         try:
             await self._serve(stop_asked, tick)
         finally:
-            # Whatever ended the loop: what is still held belongs to others now, it was not "cancelled".
-            self._leases.clear()
-            for task in self._tasks.values():
-                task.cancel()
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-            await self._bell.stop()
-            await self._forget_heartbeat()
-            await self.database.close()
+            await self._leave()
+
+    async def _leave(self) -> None:
+        # Whatever ended the loop: what is still held belongs to others now, it was not "cancelled".
+        self._leases.clear()
+        tasks = [*self._tasks.values(), *self._plain.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._bell.stop()
+        await self._forget_heartbeat()
+        await self.database.close()
 
     async def _serve(self, stop_asked: Callable[[], bool], tick: Callable[[], None]) -> None:
         draining = False
@@ -116,12 +131,13 @@ class RunHost:
             if not draining and stop_asked():
                 draining = True
                 asyncio.get_running_loop().call_later(self._grace_seconds, self._hand_over_all)
-            if draining and not self._tasks:
+            if draining and not self._tasks and not self._plain:
                 return
             self._wake.clear()
             try:
-                drew = 0 if draining else await self._draw()
+                # Leases first: after a stall they may have lapsed, and this worker would draw its own runs again.
                 await self._keep()
+                drew = 0 if draining else await self._draw()
             except (OperationalError, DatabaseLost) as fault:
                 logger.warning("%s: no database (%s); trying again", self.name, fault)
                 drew = 0
@@ -139,9 +155,7 @@ class RunHost:
                 if self._tasks:
                     await asyncio.wait(self._tasks.values(), timeout=0.05, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await self._bell.stop()
-            await self._forget_heartbeat()
-            await self.database.close()
+            await self._leave()
 
     async def _until_woken(self) -> None:
         try:
@@ -155,19 +169,35 @@ class RunHost:
             return 0
         if self._tasks:
             await asyncio.sleep(min(_SPREAD_MOST_SECONDS, len(self._tasks) * _SPREAD_SECONDS_PER_RUN))
-        drawn = await self.database.call(self._claim)
+        self._drawing, self._cancel_rang = True, False
+        try:
+            drawn = await self.database.call(self._claim)
+        finally:
+            self._drawing = False
+        if drawn.lock is not None:
+            self._take_up(drawn, drawn.lock)
+        if self._cancel_rang:
+            await self._look_for_cancels()
+        return len(drawn.runs) + len(drawn.tasks)
+
+    def _take_up(self, drawn: claims.Claims, lock: datetime) -> None:
         for claimed in drawn.runs:
-            self._leases[claimed.queue_id] = drawn.lock
-            self._queue_ids[claimed.run.pk] = claimed.queue_id
-            self.slots.take()
-            task = asyncio.create_task(Execution(self, claimed).run(), name=str(claimed.run.pk))
-            self._tasks[claimed.run.pk] = task
-            task.add_done_callback(lambda done, run_id=claimed.run.pk: self._done(run_id, done))
-        for queue_id, plain in drawn.tasks:
-            self._leases[queue_id] = drawn.lock
-            if self._plain_task is not None:
-                self._plain_task(queue_id, plain)
-        return len(drawn.runs)
+            self._execute(claimed, lock)
+        for queue_id, plain in drawn.tasks if self._plain_task is not None else ():
+            self._leases[queue_id] = lock
+            task = self._plain[queue_id] = asyncio.create_task(self._plain_task(queue_id, plain))
+            task.add_done_callback(partial(self._plain_done, queue_id))
+
+    def _execute(self, claimed: claims.Claimed, lock: datetime) -> None:
+        run_id = claimed.run.pk
+        # Its lease had lapsed and nobody else took it: the execution before this one has lost its fence.
+        self._cancel_execution(run_id)
+        self._leases[claimed.queue_id] = lock
+        self._queue_ids[run_id] = claimed.queue_id
+        self.slots.take()
+        task = asyncio.create_task(Execution(self, claimed).run(), name=str(run_id))
+        self._tasks[run_id] = task
+        task.add_done_callback(lambda done: self._done(run_id, done))
 
     def _claim(self) -> claims.Claims:
         return claims.claim(
@@ -180,19 +210,19 @@ class RunHost:
         )
 
     def _done(self, run_id: UUID, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(run_id, None)
-        self._stops.pop(run_id, None)
-        queue_id = self._queue_ids.pop(run_id, None)
-        if queue_id is not None:
-            self._leases.pop(queue_id, None)
+        if self._tasks.get(run_id) is task:
+            del self._tasks[run_id]
+            self._stops.pop(run_id, None)
+            self._leases.pop(self._queue_ids.pop(run_id), None)
         self.slots.give_back()
         if not task.cancelled() and (fault := task.exception()) is not None:
             logger.error("run %s failed outside its own guard", run_id, exc_info=fault)
         self._wake.set()
 
-    def forget_task(self, queue_id: int) -> None:
-        """A plain task has ended: its lease need not be renewed any more."""
+    def _plain_done(self, queue_id: int, _task: asyncio.Task[None]) -> None:
+        self._plain.pop(queue_id, None)
         self._leases.pop(queue_id, None)
+        self._wake.set()
 
     # --- leases, cancels, heartbeat -----------------------------------------------------------------------------
     async def _keep(self) -> None:
@@ -237,6 +267,8 @@ class RunHost:
                 self._cancel_execution(run_id)
 
     def _hand_over_all(self) -> None:
+        for task in self._plain.values():
+            task.cancel()  # its row is claimed again once the lease is over
         for run_id in list(self._tasks):
             if run_id not in self._stops:
                 self._stops[run_id] = Stop(hand_over=True)
@@ -252,6 +284,8 @@ class RunHost:
             self._wake.set()
         self.children.ring(ring)
         unknown = ring.threads is None
+        if self._drawing and (unknown or ring.cancels):
+            self._cancel_rang = True  # perhaps for a run that is being claimed and stands in no list yet
         if self._tasks and (unknown or not ring.cancels.isdisjoint(self._tasks)) and not self._looking:
             self._looking = True
             asyncio.get_running_loop().create_task(self._look_once())

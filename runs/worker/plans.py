@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django.db.models import Sum
 from django.utils import timezone
@@ -86,7 +86,7 @@ def plan_for(run: Run) -> Plan:
     models = model_registry(now)
     if run.definition:
         return _plan(run, run.definition, now, models, snapshot={})
-    definition = clean_json(_lead_definition(run, now, models))
+    definition = cast("dict[str, Any]", clean_json(_lead_definition(run, now, models)))
     lead = _lead(run)
     allowed = list(lead.scope.resolve(now.catalogue)) if definition["delegation_enabled"] else []
     metadata = {**run.metadata, "allowed_subagents": allowed}
@@ -271,7 +271,7 @@ def _dispatch(plan: Plan, call: ChildCall, entry: Entry) -> Dispatch | str:
         agent=entry.name,
         title=_title(call),
         model=model,
-        definition=clean_json(definition),
+        definition=cast("dict[str, Any]", clean_json(definition)),
         card={
             "display_name": entry.definition.title,
             "max_turns": limits.max_turns,

@@ -24,6 +24,7 @@ from tests.web.conftest import BACKEND
 from tests.web.log_writer import LogWriter, person
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
+PATIENCE_MS = 20_000  # for a page that waits between attempts, on a busy machine
 WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
 
 
@@ -135,11 +136,11 @@ async def test_a_page_that_lost_its_server_says_so_and_misses_nothing(tab, owner
     page = await opened(tab, log)
     await expect(page.locator(".prose.streaming")).to_contain_text("Half of")
     await sync_to_async(server.stop)()
-    await expect(page.locator("[data-part=banner]")).to_have_text("Reconnecting, nothing is lost.")
+    await expect(page.locator("[data-part=banner]")).to_have_text("Reconnecting, nothing is lost.", timeout=PATIENCE_MS)
     await sync_to_async(log.fact)(run.pk, Delta(id="a", text=" the answer"))
     await sync_to_async(server.start)()
-    await expect(page.locator(".prose.streaming")).to_have_text("Half of the answer")
-    await expect(page.locator("[data-part=banner]")).to_be_hidden()
+    await expect(page.locator(".prose.streaming")).to_have_text("Half of the answer", timeout=PATIENCE_MS)
+    await expect(page.locator("[data-part=banner]")).to_be_hidden(timeout=PATIENCE_MS)
     await sync_to_async(log.message)(run.pk, {"type": "ai", "id": "a", "content": "Half of the answer."})
     await sync_to_async(log.message)(run.pk, {"type": "human", "content": "1"})
     await expect(page.locator(".msg.user p")).to_have_text(["0", "1"])
@@ -154,7 +155,7 @@ async def test_a_page_whose_sockets_are_blocked_polls_instead(tab, owner):
     await page.goto(f"/chat/{log.thread.pk}/")
     await sync_to_async(log.message)(run.pk, {"type": "human", "content": "first"})
     await expect(page.locator(".msg.user p")).to_have_text("first")
-    await expect(page.locator("[data-part=banner]")).to_contain_text("Live connection blocked")
+    await expect(page.locator("[data-part=banner]")).to_contain_text("Live connection blocked", timeout=PATIENCE_MS)
     await sync_to_async(log.message)(run.pk, {"type": "human", "content": "second"})
     await expect(page.locator(".msg.user p")).to_have_text(["first", "second"])
 

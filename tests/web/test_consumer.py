@@ -32,7 +32,7 @@ class Socket:
         self.wire = ApplicationCommunicator(URLRouter(websocket_urlpatterns), scope)
 
     async def next(self) -> dict[str, Any]:
-        return dict(await self.wire.receive_output(timeout=5))
+        return dict(await self.wire.receive_output(timeout=20))
 
     async def frames(self, until: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
@@ -55,7 +55,7 @@ async def socket(user: Any, thread_id: Any, query: str = "after=0") -> AsyncIter
         yield end
     finally:
         await end.wire.send_input({"type": "websocket.disconnect", "code": 1001})
-        await end.wire.wait(timeout=5)
+        await end.wire.wait(timeout=20)
 
 
 async def test_a_socket_shows_what_is_stored_and_then_what_comes(lin, log):

@@ -2,7 +2,7 @@
 // Knows nothing of the DOM.
 
 const FIRST_DELAY_MS = 400;
-const LAST_DELAY_MS = 10_000;
+const LAST_DELAY_MS = 5_000;
 const OPEN_WITHIN_MS = 8_000; // some proxies swallow the handshake and never answer
 const FAILURES_BEFORE_ASKING = 3;
 const SOCKET_AGAIN_MS = 60_000;

@@ -23,7 +23,7 @@ async def test_a_request_is_split_into_three_delegations_whose_files_the_answer_
     answer = await family.ask("Compare red pandas, giant pandas and raccoons")
     assert [call.prompt.split(":")[0] for call in family.calls] == ["red pandas", "giant pandas", "raccoons"]
     assert all(family.workspace.read(path.split("`")[0]) for path in answer.split("- `")[1:])
-    assert answer.startswith("## red pandas")
+    assert answer.startswith("## Red pandas")
     assert answer.count("| done |") == 3
     assert answer.count("The brief: ") == 3
 

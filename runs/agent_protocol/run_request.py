@@ -1,0 +1,110 @@
+"""What a program asks for when it creates a run, checked field by field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from runs.agent_protocol.bodies import a_choice, an_object, refuse_unsupported, some_metadata
+from runs.agent_protocol.errors import Refused
+from runs.agent_protocol.messages import wire_messages
+from runs.agent_protocol.shapes import assistant_id
+from runs.errors import BadInput
+from runs.options import clean_options
+from runs.services import LEAD_AGENT, MultitaskStrategy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from runs.transcript import WireMessage
+
+STREAM_MODES = ("values", "updates", "messages", "messages-tuple", "custom")
+DEFAULT_MODES = ("values",)
+_UNSUPPORTED = (
+    "command",
+    "checkpoint",
+    "checkpoint_id",
+    "interrupt_before",
+    "interrupt_after",
+    "after_seconds",
+    "webhook",
+    "stream_subgraphs",
+    "feedback_keys",
+)
+_OF_THE_SERVER = ("allowed_subagents", "clamped")  # what the server itself notes in a run's metadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    agent: str
+    messages: list[WireMessage]
+    options: dict[str, Any]
+    metadata: dict[str, Any]
+    multitask: MultitaskStrategy
+    create_thread: bool
+    modes: tuple[str, ...]
+    cancel_on_disconnect: bool
+
+    @property
+    def noted(self) -> dict[str, Any]:
+        """What later requests need to know of this one; what is as usual is left out."""
+        noted: dict[str, Any] = {}
+        if self.modes != DEFAULT_MODES:
+            noted["stream_mode"] = list(self.modes)
+        if self.multitask != MultitaskStrategy.ENQUEUE:
+            noted["multitask_strategy"] = self.multitask.value
+        return noted
+
+
+def run_request(body: Mapping[str, Any]) -> RunRequest:
+    """Check a run request. Raises BadInput with the field's path, Refused for an unknown assistant."""
+    refuse_unsupported(body, _UNSUPPORTED)
+    a_choice(body, "on_completion", ("keep",), "keep")
+    metadata = {name: value for name, value in some_metadata(body).items() if name not in _OF_THE_SERVER}
+    strategies = [strategy.value for strategy in MultitaskStrategy]
+    return RunRequest(
+        agent=_agent(body.get("assistant_id")),
+        messages=wire_messages(an_object(body, "input").get("messages")),
+        options=_options(body),
+        metadata=metadata,
+        multitask=MultitaskStrategy(a_choice(body, "multitask_strategy", strategies, MultitaskStrategy.ENQUEUE)),
+        create_thread=a_choice(body, "if_not_exists", ("reject", "create"), "reject") == "create",
+        modes=stream_modes(body.get("stream_mode")) or DEFAULT_MODES,
+        cancel_on_disconnect=a_choice(body, "on_disconnect", ("continue", "cancel"), "continue") == "cancel",
+    )
+
+
+def stream_modes(value: Any) -> tuple[str, ...]:
+    """The wanted modes in the order of STREAM_MODES; () when none is named. `custom` is accepted and never occurs."""
+    wanted = [value] if isinstance(value, str) else [] if value is None else value
+    if not isinstance(wanted, list):
+        raise BadInput("stream_mode", "expected a mode or a list of modes")
+    for mode in wanted:
+        if mode != "" and mode not in STREAM_MODES:
+            raise BadInput("stream_mode", f"this server streams {', '.join(STREAM_MODES)}")
+    return tuple(mode for mode in STREAM_MODES if mode in wanted)
+
+
+def _options(body: Mapping[str, Any]) -> dict[str, Any]:
+    context = an_object(body, "context")
+    configurable = an_object(an_object(body, "config"), "configurable", path="config.configurable")
+    if context and configurable:
+        raise Refused(400, "invalid", "give either context or config.configurable, not both")
+    options = context or configurable
+    clean_options(options, path="context" if context else "config.configurable")
+    return options
+
+
+def _agent(value: Any) -> str:
+    if value is None:
+        raise BadInput("assistant_id", "this field is required")
+    if not isinstance(value, str):
+        raise BadInput("assistant_id", "expected a graph name or a UUID")
+    if value in {LEAD_AGENT, assistant_id(LEAD_AGENT)}:
+        return LEAD_AGENT
+    try:
+        UUID(value)
+    except ValueError:
+        raise BadInput("assistant_id", f"there is no graph of this name; graphs are: {LEAD_AGENT}") from None
+    raise Refused(404, "not_found", f"no assistant {value[:80]}")
