@@ -11,7 +11,6 @@ import math
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.contrib.auth.backends import BaseBackend
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.signals import user_logged_in, user_login_failed
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -41,8 +40,8 @@ def blocked_until(request: HttpRequest | None, username: str, now: datetime) -> 
     return max(times, default=None)
 
 
-class ThrottleBackend(BaseBackend):
-    """Comes first: refuses before any password is checked."""
+class ThrottleBackend:
+    """Comes first: refuses before any password is checked. It knows no users, so it has no `get_user`."""
 
     def authenticate(self, request: HttpRequest | None, username: str | None = None, **_credentials: Any) -> None:
         if username is not None and blocked_until(request, username, timezone.now()):

@@ -87,10 +87,10 @@ class RunAdmin(ReadOnlyAdmin):
         "definition",
     ]
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.fields
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         # The definition holds the system prompt.
         hidden = set() if request.user.has_perm("subagents.view_prompt") else {"definition"}
         return [name for name in self.fields if name not in hidden]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from django.contrib.auth.models import AbstractBaseUser
+    from django.contrib.auth.models import User
 
 _MARK = "sa_live_"
 _SHOWN = 12
@@ -31,7 +31,7 @@ class Scope(StrEnum):
 
 
 def make_key(
-    owner: AbstractBaseUser, name: str, scopes: Iterable[str], expires_at: datetime | None = None
+    owner: User, name: str, scopes: Iterable[str], expires_at: datetime | None = None
 ) -> tuple[ApiKey, str]:
     """A new key: its row and the key itself, which cannot be read again. Raises BadInput for unknown scopes."""
     wanted = sorted(set(scopes))

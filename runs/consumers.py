@@ -102,10 +102,14 @@ class ThreadConsumer(AsyncWebsocketConsumer):
         while True:
             await self._held_back.wait()
             self._held_back.clear()
-            while (due := self._feed.due) is not None:
+            while (due := await self._due()) is not None:
                 await asyncio.sleep(max(0.0, due - time.monotonic()))
                 async with self._sending:
                     await self._send_all(self._feed.flush(now=time.monotonic()))
+
+    async def _due(self) -> float | None:
+        async with self._sending:  # the feed may be at work in a thread
+            return self._feed.due
 
     async def _send_all(self, frames: Sequence[Frame]) -> None:
         for frame in frames:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.db import OperationalError, close_old_connections, connection, connections
+from django.db import InterfaceError, OperationalError, close_old_connections, connection, connections
 
 from runs.errors import DatabaseLost, RunsError
 from runs.lifecycle import Verb, commit
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
+_LOST = (OperationalError, InterfaceError)
 _MOST_PER_COMMIT = 64
-_DEADLOCK_TRIES = 4
 _HOUSEKEEPING_SECONDS = 30.0
 
 
@@ -31,13 +31,15 @@ class _Waiting:
 
 
 class GroupCommit:
-    """Runs database work of one event loop; everything it is given is done in order, one thing at a time."""
+    """Runs database work of one event loop, one thing at a time: verbs in the order given, calls as they come."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.get_running_loop()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._waiting: list[_Waiting] = []
         self._under_way = False
+        self._written = asyncio.Event()
+        self._written.set()
         self._housekeeping_at = time.monotonic() + _HOUSEKEEPING_SECONDS
 
     def write(self, verb: Verb) -> asyncio.Future[Any]:
@@ -49,6 +51,7 @@ class GroupCommit:
         self._waiting.append(waiting)
         if not self._under_way:
             self._under_way = True
+            self._written.clear()
             self._loop.call_soon(self._send)  # whatever this turn of the loop still adds rides along
         return waiting.answer
 
@@ -57,12 +60,18 @@ class GroupCommit:
         return await self._loop.run_in_executor(self._thread, self._called, function, arguments)
 
     async def close(self) -> None:
+        """Write what was given so far, then give the connection back."""
+        await self._written.wait()
         await self._loop.run_in_executor(self._thread, connections.close_all)
         self._thread.shutdown(wait=False)
 
     def _called(self, function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
         self._housekeep()
-        return function(*arguments)
+        try:
+            return function(*arguments)
+        except _LOST:
+            connection.close()  # a broken connection would fail every later call too
+            raise
 
     def _send(self) -> None:
         batch, self._waiting = self._waiting[:_MOST_PER_COMMIT], self._waiting[_MOST_PER_COMMIT:]
@@ -88,6 +97,7 @@ class GroupCommit:
             self._send()
         else:
             self._under_way = False
+            self._written.set()
 
     def _housekeep(self) -> None:
         if time.monotonic() >= self._housekeeping_at:
@@ -97,23 +107,15 @@ class GroupCommit:
 
 def _commit(verbs: list[Verb]) -> list[Any]:
     """Results or exceptions, one for each verb. What fails together is tried alone, so that neighbours survive."""
-    for attempt in range(_DEADLOCK_TRIES):
-        try:
-            return commit(verbs)
-        except OperationalError as fault:
-            if _deadlock(fault) and attempt + 1 < _DEADLOCK_TRIES:
-                continue
-            # The COMMIT may have arrived: doing it again could append twice. The lease decides who continues.
-            connection.close()
-            return [DatabaseLost(str(fault))] * len(verbs)
-        except Exception as fault:  # noqa: BLE001 - handed to the verb it belongs to
-            if len(verbs) == 1:
-                return [fault]
-            if not isinstance(fault, RunsError):
-                logger.warning("a batch of %d verbs failed (%s); trying each alone", len(verbs), fault)
-            return [outcome for verb in verbs for outcome in _commit([verb])]
-    raise AssertionError("unreachable")
-
-
-def _deadlock(fault: OperationalError) -> bool:
-    return getattr(fault.__cause__, "sqlstate", None) in {"40P01", "40001"}
+    try:
+        return commit(verbs)
+    except _LOST as fault:
+        # The COMMIT may have arrived: doing it again could append twice. The lease decides who continues.
+        connection.close()
+        return [DatabaseLost(str(fault))] * len(verbs)
+    except Exception as fault:  # noqa: BLE001 - handed to the verb it belongs to
+        if len(verbs) == 1:
+            return [fault]
+        if not isinstance(fault, RunsError):
+            logger.warning("a batch of %d verbs failed (%s); trying each alone", len(verbs), fault)
+        return [outcome for verb in verbs for outcome in _commit([verb])]

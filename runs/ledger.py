@@ -1,6 +1,7 @@
 """One transaction over some threads and runs: rows locked in one order, log entries numbered, all written at the end.
 
-Every process locks threads first, then runs, each sorted by id, so two ledgers cannot wait for each other in a ring.
+Every process locks queue rows first where it needs them, then threads, then runs, each sorted by id, so two ledgers
+cannot wait for each other in a ring.
 Rows are changed in memory while the locks are held; each run is written back only where its status and fence are
 still those that were read, so a write that starts or ends a run is a compare-and-set even where a database takes no
 row locks.
@@ -20,7 +21,7 @@ from runs.doorbell import Ring, ring_at_commit
 from runs.errors import Fenced, IllegalMove
 from runs.event_types import EventType, Fact
 from runs.models import Event, Message, Run, Thread
-from runs.statuses import RunStatus, may_move
+from runs.statuses import ACTIVE, RunStatus, may_move
 from runs.transcript import WireMessage, to_row
 
 if TYPE_CHECKING:
@@ -37,19 +38,31 @@ class Ledger:
     """See the module's text. Use as a context manager; what `append` and friends collected is written on exit."""
 
     def __init__(
-        self, *, thread_ids: Iterable[UUID] = (), run_ids: Iterable[UUID] = (), whole_runs: bool = False
+        self,
+        *,
+        thread_ids: Iterable[UUID] = (),
+        run_ids: Iterable[UUID] = (),
+        queue_rows_of: Iterable[UUID] = (),
+        whole_runs: bool = False,
     ) -> None:
         self._wanted_threads = sorted(set(thread_ids))
         self._wanted_runs = sorted(set(run_ids))
+        self._wanted_queue_rows = sorted(set(queue_rows_of))
         # What a run runs with is long and seldom needed here; a field that is left out is read when it is asked for.
         self._left_out = () if whole_runs else _LONG_RUN_FIELDS
         self._transaction = transaction.atomic(savepoint=False)
 
     def __enter__(self) -> Ledger:
         self._transaction.__enter__()
-        self.now: datetime = timezone.now()
-        self.threads: dict[UUID, Thread] = _locked(Thread, self._wanted_threads)
-        self.runs: dict[UUID, Run] = _locked(Run, self._wanted_runs, left_out=self._left_out)
+        try:
+            # Waiting for a lock is where deadlocks and lost connections show; no __exit__ follows a failed __enter__.
+            queue.lock(self._wanted_queue_rows)
+            self.now: datetime = timezone.now()
+            self.threads: dict[UUID, Thread] = _locked(Thread, self._wanted_threads)
+            self.runs: dict[UUID, Run] = _locked(Run, self._wanted_runs, left_out=self._left_out)
+        except BaseException as fault:
+            self._transaction.__exit__(type(fault), fault, fault.__traceback__)
+            raise
         self._read = {pk: (run.status, run.fence) for pk, run in self.runs.items()}
         self._new_threads: list[Thread] = []
         self._new_runs: list[Run] = []
@@ -79,13 +92,19 @@ class Ledger:
             raise Fenced(f"run {run_id} is no longer held with this fence")
         return run
 
-    def lock_run(self, run_id: UUID) -> Run | None:
-        """A further run of a thread that is locked already."""
-        if run_id not in self.runs:
-            for pk, run in _locked(Run, [run_id]).items():
-                self.runs[pk] = run
-                self._read[pk] = (run.status, run.fence)
-        return self.runs.get(run_id)
+    def line_of(self, thread: Thread) -> list[Run]:
+        """The active runs of a locked thread as this ledger leaves them, in the order of their turns."""
+        # The database does not know yet what verbs before this one in the same commit have changed.
+        stored = Run.objects.filter(thread_id=thread.pk, status__in=ACTIVE).exclude(pk__in=list(self.runs))
+        for pk, run in _locked(Run, list(stored.values_list("pk", flat=True))).items():
+            self.runs[pk] = run
+            self._read[pk] = (run.status, run.fence)
+        line = [run for run in self.runs.values() if run.thread_id == thread.pk and run.status in ACTIVE]
+        return sorted(line, key=lambda run: (run.created_at, run.pk))
+
+    def has_its_turn(self, run: Run) -> bool:
+        """Whether a worker may claim the run or holds it already; a run that waits behind another has no queue row."""
+        return run.queue_id is not None or any(other.pk == run.pk for other in self._queue)
 
     def append(self, thread: Thread, run_id: UUID, entries: Sequence[Entry]) -> None:
         """Number entries in the thread's log; a wire message also goes to the transcript under the same number."""
@@ -170,8 +189,8 @@ class Ledger:
 
     def _write_runs(self) -> None:
         by_fields: dict[tuple[str, ...], list[Run]] = {}
-        for pk, names in sorted(self._changed.items()):
-            by_fields.setdefault(tuple(sorted(names)), []).append(self.runs[pk])
+        for pk, changed in sorted(self._changed.items()):
+            by_fields.setdefault(tuple(sorted(changed)), []).append(self.runs[pk])
         for names, runs in by_fields.items():
             guards = [self._read[run.pk] for run in runs]
             if _write_back(Run, runs, names, guard_fields=("status", "fence"), guards=guards) != len(runs):
@@ -200,8 +219,8 @@ def _write_back(
     if not rows:
         return 0
     meta, quote = model._meta, connection.ops.quote_name
-    fields = [meta.get_field(name) for name in names]
-    conditions = [meta.pk, *(meta.get_field(name) for name in guard_fields)]
+    fields: list[Any] = [meta.get_field(name) for name in names]
+    conditions: list[Any] = [meta.pk, *(meta.get_field(name) for name in guard_fields)]
     statement = (
         f"UPDATE {quote(meta.db_table)} SET {', '.join(f'{quote(f.column)} = %s' for f in fields)}"
         f" WHERE {' AND '.join(f'{quote(f.column)} = %s' for f in conditions)}"

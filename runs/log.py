@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import Max
 
 from runs.event_types import EventType
 from runs.models import Event, Thread
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CHUNK = 2000
+_THREADS_PER_QUERY = 200  # SQLite parses an OR of many as deep as it is long, and refuses a thousand
 _SELECT = (
     "SELECT e.thread_id, e.seq, e.run_id, e.type, e.at, CASE WHEN e.type = 'message' THEN m.data ELSE e.data END"
     " FROM runs_event e LEFT JOIN runs_message m ON m.thread_id = e.thread_id AND m.seq = e.seq"
@@ -40,10 +42,15 @@ def read(thread_id: UUID, after: int, *, limit: int = CHUNK) -> list[LogRow]:
 
 
 def read_many(cursors: Mapping[UUID, int], *, limit: int = CHUNK) -> dict[UUID, list[LogRow]]:
-    """Rows past each thread's cursor, in one query; a thread whose rows exceed `limit` gives the oldest of them."""
+    """Rows past each thread's cursor. When there are more than `limit`, later threads give fewer rows or none."""
     found: dict[UUID, list[LogRow]] = defaultdict(list)
-    if not cursors:
-        return found
+    threads = list(cursors)
+    for start in range(0, len(threads), _THREADS_PER_QUERY):
+        _read_into(found, {pk: cursors[pk] for pk in threads[start : start + _THREADS_PER_QUERY]}, limit)
+    return found
+
+
+def _read_into(found: dict[UUID, list[LogRow]], cursors: Mapping[UUID, int], limit: int) -> None:
     prepare = Thread._meta.pk.get_db_prep_value
     places = [value for thread_id, seq in cursors.items() for value in (prepare(thread_id, connection), seq)]
     condition = " OR ".join(["(e.thread_id = %s AND e.seq > %s)"] * len(cursors))
@@ -51,7 +58,17 @@ def read_many(cursors: Mapping[UUID, int], *, limit: int = CHUNK) -> dict[UUID, 
         cursor.execute(f"{_SELECT} WHERE {condition} ORDER BY e.thread_id, e.seq LIMIT %s", [*places, limit])
         for row in cursor.fetchall():
             found[_uuid(row[0])].append(LogRow(row[1], _uuid(row[2]), row[3], _time(row[4]), row[5] or "{}"))
-    return found
+
+
+def settled_upto(thread_id: UUID) -> dict[UUID, int]:
+    """For each run of a thread the number up to which its deltas say nothing new: a message or its end follows."""
+    settling = Event.objects.filter(thread_id=thread_id, type__in=[EventType.MESSAGE, EventType.RUN_ENDED])
+    return dict(settling.values("run_id").annotate(upto=Max("seq")).values_list("run_id", "upto"))
+
+
+def without_settled(rows: list[LogRow], upto: Mapping[UUID, int]) -> list[LogRow]:
+    """The rows without the deltas that `settled_upto` names."""
+    return [row for row in rows if row.type != EventType.DELTA or row.seq > upto.get(row.run_id, 0)]
 
 
 def without_settled_deltas(rows: list[LogRow]) -> list[LogRow]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import reprlib
+from collections.abc import Mapping
+from typing import Any
 
 from engine.limits import clamp
 from engine.text import clean
 from runs.errors import BadInput
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 MAX_TOTAL = 50
 _NAME_LENGTH = 120
+_EXACT_IN_JSON = 2**53  # larger whole numbers do not survive every reader of the run
 
 
 def clean_options(options: Mapping[str, Any], *, path: str = "options") -> tuple[dict[str, Any], dict[str, list[int]]]:
@@ -22,6 +22,8 @@ def clean_options(options: Mapping[str, Any], *, path: str = "options") -> tuple
     server (owner, allow-list, ceilings) and unknown ones are ignored. max_concurrent_subagents is clamped again at
     run start, against subagents.max_concurrent_limit.
     """
+    if not isinstance(options, Mapping):
+        raise BadInput(path, f"expected an object, got {_shown(options)}")
     cleaned: dict[str, Any] = {}
     clamped: dict[str, list[int]] = {}
     if options.get("subagent_enabled") is not None:
@@ -49,7 +51,7 @@ def _number(value: Any, path: str) -> int:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise BadInput(path, f"expected a whole number, got {_shown(value)}")
-    return value
+    return clamp(value, -_EXACT_IN_JSON, _EXACT_IN_JSON)
 
 
 def _name(value: Any, path: str) -> str:
@@ -61,4 +63,4 @@ def _name(value: Any, path: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    return clean(repr(value))[:60]
+    return clean(reprlib.repr(value))[:60]  # bounded in depth and length, whatever somebody sent

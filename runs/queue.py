@@ -6,6 +6,7 @@ The row is written in the caller's transaction, so that a run without a row, or 
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,13 +18,14 @@ from django_q.conf import Conf
 from django_q.models import OrmQ, Task
 from django_q.signing import BadSignature, SignedPackage
 
+from runs.models import Run
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from django.db.models import QuerySet
 
-    from runs.models import Run
-
+logger = logging.getLogger(__name__)
 RUN_FUNCTION = "runs.worker.executor.execute_run"
 _WINDOW = 400  # queue rows looked at per claim; fairness is decided among these
 
@@ -58,7 +60,10 @@ def unpack(payload: str) -> dict[str, Any] | None:
     """The task a queue row holds; None when it was not signed by this installation."""
     try:
         task = SignedPackage.loads(payload)
-    except (BadSignature, TypeError, ValueError):
+    except BadSignature:
+        return None
+    except Exception as fault:  # noqa: BLE001 - unpickling raises whatever the classes of another version raise
+        logger.warning("a queue row cannot be read (%s: %s); it is removed", type(fault).__name__, fault)
         return None
     return task if isinstance(task, dict) and "func" in task else None
 
@@ -70,15 +75,28 @@ def add(run_ids: Sequence[UUID], now: datetime) -> dict[UUID, int]:
     return {run_id: row.pk for run_id, row in zip(run_ids, rows, strict=True)}
 
 
-def candidates(now: datetime) -> list[Candidate]:
-    """The oldest rows that may be taken, plain tasks included. Reads only."""
+_CANDIDATES = (
+    "SELECT q.id, r.id, t.owner_id, COALESCE(r.depth, 0) AS depth FROM django_q_ormq q"
+    " LEFT JOIN runs_run r ON r.queue_id = q.id LEFT JOIN runs_thread t ON t.id = r.thread_id"
+    " WHERE q.key = %s AND q.lock <= %s"
+)
+_OLDEST = f"{_CANDIDATES} ORDER BY q.id LIMIT %s"
+# Ranks all rows as `pick` does: dear, but in a long queue the oldest rows may all belong to one person.
+_FAIREST = (
+    f"SELECT id, run_id, owner_id, depth FROM ({_CANDIDATES.replace('r.id,', 'r.id AS run_id,')}) AS waiting"
+    " ORDER BY depth = 0, ROW_NUMBER() OVER (PARTITION BY depth > 0, owner_id ORDER BY id), id LIMIT %s"
+)
+
+
+def candidates(now: datetime, *, window: int = _WINDOW) -> list[Candidate]:
+    """At most `window` rows that may be taken, plain tasks included: those that `pick` would choose from all."""
+    rows = _candidates(_OLDEST, now, window)
+    return rows if len(rows) < window else _candidates(_FAIREST, now, window)
+
+
+def _candidates(statement: str, now: datetime, window: int) -> list[Candidate]:
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT q.id, r.id, t.owner_id, COALESCE(r.depth, 0) FROM django_q_ormq q"
-            " LEFT JOIN runs_run r ON r.queue_id = q.id LEFT JOIN runs_thread t ON t.id = r.thread_id"
-            " WHERE q.key = %s AND q.lock <= %s ORDER BY q.id LIMIT %s",
-            [Conf.CLUSTER_NAME, connection.ops.adapt_datetimefield_value(now), _WINDOW],
-        )
+        cursor.execute(statement, [Conf.CLUSTER_NAME, connection.ops.adapt_datetimefield_value(now), window])
         return [
             Candidate(queue_id, run_id if run_id is None or isinstance(run_id, UUID) else UUID(run_id), owner, depth)
             for queue_id, run_id, owner, depth in cursor.fetchall()
@@ -122,6 +140,13 @@ def renew(held: Mapping[int, datetime], lease_until: datetime) -> set[int]:
     for lock, queue_ids in by_lock.items():
         OrmQ.objects.filter(pk__in=queue_ids, lock=lock).update(lock=lease_until)
     return set(OrmQ.objects.filter(pk__in=list(held), lock=lease_until).values_list("pk", flat=True))
+
+
+def lock(run_ids: Sequence[UUID]) -> None:
+    """Wait until no worker is taking these runs' rows and keep them from being taken in this transaction."""
+    if run_ids and connection.features.has_select_for_update:
+        held = Run.objects.filter(pk__in=run_ids, queue_id__isnull=False).values_list("queue_id", flat=True)
+        list(OrmQ.objects.select_for_update().filter(pk__in=list(held)).order_by("pk").values_list("pk"))
 
 
 def release(queue_ids: Iterable[int], now: datetime) -> None:

@@ -6,8 +6,10 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 
+from engine.text import clean
+from runs import queue
 from runs.errors import BadInput, RunNotFound, ThreadExists, ThreadNotFound
 from runs.lifecycle import Cancel, OpenThread, Start, Verb, commit, commit_one
 from runs.models import Run, Thread, new_id
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from runs.transcript import WireMessage
 
 LEAD_AGENT = "lead_agent"
+_AGENT_LENGTH = 64
+_TITLE_LENGTH = 200
+_WHO_LENGTH = 150
 _AN_INSTANT = timedelta(microseconds=1)
 MAX_TEXT_LENGTH = 200_000  # characters of one message a person or program sends
 
@@ -46,7 +51,7 @@ def create_thread(
     wanted = thread_id or new_id()
     try:
         thread: Thread = commit_one(
-            OpenThread(owner_id=owner.pk, thread_id=wanted, title=title[:200], metadata=metadata or {})
+            OpenThread(owner_id=owner.pk, thread_id=wanted, title=title[:_TITLE_LENGTH], metadata=metadata or {})
         )
     except IntegrityError:
         if thread_id is None:
@@ -78,11 +83,13 @@ def start_verb(
     """A checked Start, for callers that commit it themselves. Raises BadInput with the field's path."""
     if not messages:
         raise BadInput("messages", "there is no message")
+    if not isinstance(agent, str) or not agent.strip() or len(agent) > _AGENT_LENGTH:
+        raise BadInput("agent", f"expected an agent's name of at most {_AGENT_LENGTH} characters")
     cleaned, clamped = clean_options(options or {})
     return Start(
         thread_id=thread_id,
         owner_id=owner_id,
-        agent=agent,
+        agent=clean(agent),
         messages=messages,
         options=cleaned,
         metadata={"clamped": clamped} if clamped else {},
@@ -119,14 +126,20 @@ def start_run(
     return run
 
 
-def interrupts(thread_id: UUID, *, by: str = "") -> list[Cancel]:
-    """Verbs that end the thread's running run and its unfinished children; what is finished is kept."""
-    running = Run.objects.filter(thread_id=thread_id, status=RunStatus.RUNNING)
-    return [verb for pk in running.values_list("pk", flat=True) for verb in _cancels(pk, RunStatus.INTERRUPTED, by)]
+def interrupts(thread_id: UUID, *, by: str = "", waiting_too: bool = True) -> list[Cancel]:
+    """Verbs that end the thread's active run and its unfinished children; what is finished is kept.
+
+    Messages that wait are superseded with it, which keeps their words in the conversation; or left in their places.
+    """
+    runs = Run.objects.active().filter(thread_id=thread_id).order_by("created_at", "pk")
+    if not waiting_too:
+        runs = runs.filter(queue_id__isnull=False)
+    return [verb for pk in runs.values_list("pk", flat=True) for verb in _cancels(pk, RunStatus.INTERRUPTED, by)]
 
 
 def _cancels(run_id: UUID, status: RunStatus, by: str) -> list[Cancel]:
     """Verbs for a run and its active children, each with the threads it has to lock."""
+    by = clean(by)[:_WHO_LENGTH]
     own = Run.objects.filter(pk=run_id).values_list("pk", "thread_id", "parent__thread_id")
     children = Run.objects.active().filter(parent_id=run_id).values_list("pk", "thread_id", "parent__thread_id")
     verbs = []
@@ -158,8 +171,11 @@ def cancel_children(run_id: UUID) -> int:
 
 def remove_queued(*, run_id: UUID, by: str) -> bool:
     """Take back a message that still waits for its turn. False: its turn has come, or it has ended."""
-    waiting = Run.objects.filter(pk=run_id, status=RunStatus.PENDING, queue_id__isnull=True)
-    return waiting.exists() and cancel_run(run_id=run_id, by=by)
+    thread_ids = tuple(Run.objects.filter(pk=run_id).values_list("thread_id", flat=True))
+    if not thread_ids:
+        return False
+    who = clean(by)[:_WHO_LENGTH]
+    return commit([Cancel(run_id=run_id, lock_threads=thread_ids, by=who, only_waiting=True)]) == [True]
 
 
 def send_now(*, run_id: UUID, by: str) -> bool:
@@ -177,7 +193,7 @@ def send_now(*, run_id: UUID, by: str) -> bool:
         Run.objects.filter(pk=run.pk, status=RunStatus.PENDING, queue_id__isnull=True).update(
             created_at=head.created_at - _AN_INSTANT
         )
-    verbs = interrupts(run.thread_id, by=by)
+    verbs = interrupts(run.thread_id, by=by, waiting_too=False)
     if verbs:
         commit(verbs)
     return True
@@ -193,12 +209,15 @@ def stop_all(*, thread_id: UUID, by: str) -> int:
 
 
 def rename_thread(*, thread_id: UUID, title: str) -> None:
-    title = " ".join(title.split())
+    if not isinstance(title, str):
+        raise BadInput("title", "expected text")
+    title = " ".join(clean(title).split())
     if not title:
         raise BadInput("title", "the title is empty")
-    if len(title) > 200:
-        raise BadInput("title", f"the title has {len(title)} characters; at most 200 are allowed")
-    Thread.objects.filter(pk=thread_id).update(title=title)
+    if len(title) > _TITLE_LENGTH:
+        raise BadInput("title", f"the title has {len(title)} characters; at most {_TITLE_LENGTH} are allowed")
+    if not Thread.objects.filter(pk=thread_id).update(title=title):
+        raise ThreadNotFound(thread_id)
 
 
 def delete_thread(*, thread_id: UUID, by: str) -> None:
@@ -206,5 +225,24 @@ def delete_thread(*, thread_id: UUID, by: str) -> None:
     from runs.workspaces import remove_workspace
 
     stop_all(thread_id=thread_id, by=by)
-    Thread.objects.filter(pk=thread_id).delete()
+    with transaction.atomic():
+        # Locked first: a worker that appends between the deletes would leave rows without their thread.
+        tree = _tree(thread_id)
+        queue.lock(list(Run.objects.active().filter(thread_id__in=tree).values_list("pk", flat=True)))
+        locked = Thread.objects.select_for_update().filter(pk__in=tree).order_by("pk")
+        thread_ids = list(locked.values_list("pk", flat=True))
+        # Without its queue row a worker loses the lease at the next renewal and stops.
+        held = Run.objects.filter(thread_id__in=thread_ids, queue_id__isnull=False)
+        queue.drop(pk for pk in held.values_list("queue_id", flat=True) if pk is not None)
+        Thread.objects.filter(pk__in=thread_ids).delete()
     remove_workspace(thread_id)
+
+
+def _tree(thread_id: UUID) -> set[UUID]:
+    """A thread and the threads of all runs below it."""
+    found, level = {thread_id}, {thread_id}
+    while level:
+        below = Thread.objects.filter(parent_run__thread_id__in=level).values_list("pk", flat=True)
+        level = set(below) - found
+        found |= level
+    return found

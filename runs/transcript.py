@@ -39,7 +39,8 @@ def text_of(message: WireMessage) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
-    parts = (block if isinstance(block, str) else block.get("text", "") for block in content or () if block)
+    blocks = content if isinstance(content, list | tuple) else ()
+    parts = (block.get("text", "") if isinstance(block, dict) else block for block in blocks)
     return "".join(part for part in parts if isinstance(part, str))
 
 

@@ -15,7 +15,7 @@ from django.db import connection
 from django.test import override_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Generator, Iterator
 
 _DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences", "live_server", "admin_client"}
 _left_out: dict[str, int] = {}
@@ -83,15 +83,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--database-only"):
-        chosen = [item for item in items if _uses_the_database(item)]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
-        items[:] = chosen
-    must_run = os.environ.get("NOTHING_LEFT_OUT") == "1"
+        _keep(config, items, _uses_the_database)
+    if _nothing_left_out() and not _on_postgres():
+        _keep(config, items, lambda item: not item.get_closest_marker("postgres"))  # they have a run of their own
     for item in items:
         lack = _what_is_missing(item)
-        if lack and not must_run:
+        if lack:
             _left_out[lack] = _left_out.get(lack, 0) + 1
             item.add_marker(pytest.mark.skip(reason=lack))
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], wanted: Callable[[pytest.Item], bool]) -> None:
+    kept = [item for item in items if wanted(item)]
+    config.hook.pytest_deselected(items=[item for item in items if not wanted(item)])
+    items[:] = kept
+
+
+def _nothing_left_out() -> bool:
+    return os.environ.get("NOTHING_LEFT_OUT") == "1"
+
+
+def _on_postgres() -> bool:
+    return str(settings.DATABASES["default"]["ENGINE"]).endswith("postgresql")
 
 
 def _uses_the_database(item: pytest.Item) -> bool:
@@ -104,7 +117,7 @@ def _what_is_missing(item: pytest.Item) -> str:
     """Why this machine cannot run the test, and how to change that; "" when it can."""
     if item.get_closest_marker("e2e") and not _chromium():
         return "no chromium: apt-get install chromium"
-    if item.get_closest_marker("postgres") and not settings.DATABASES["default"]["ENGINE"].endswith("postgresql"):
+    if item.get_closest_marker("postgres") and not _on_postgres():
         return "not on PostgreSQL: set TEST_DATABASE_URL or apt-get install postgresql, then make test"
     if item.get_closest_marker("bubblewrap") and shutil.which("bwrap") is None:
         return "no bubblewrap: apt-get install bubblewrap"
@@ -113,6 +126,17 @@ def _what_is_missing(item: pytest.Item) -> str:
 
 def _chromium() -> str | None:
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Where everything has to run, a skipped test has failed, unless its marker says why it never can run there."""
+    report = yield
+    excused = item.get_closest_marker("cannot_run_here") or hasattr(report, "wasxfail")
+    if report.skipped and _nothing_left_out() and not excused:
+        report.outcome = "failed"
+        report.longrepr = f"left out, and nothing may be: {report.longrepr}"
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -25,6 +25,13 @@ def database() -> GroupCommit:
     return _databases[loop]
 
 
+async def close_database() -> None:
+    """End the database thread of the running event loop, its connection with it."""
+    known = _databases.pop(asyncio.get_running_loop(), None)
+    if known is not None:
+        await known.close()
+
+
 async def caller_of(request: Request, scope: Scope) -> Caller:
     """Whom the request's key speaks for. Raises Refused 401 without a valid one, 403 when it may not do this."""
     text = request.headers.get("x-api-key", "")

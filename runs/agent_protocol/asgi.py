@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 from starlette.requests import ClientDisconnect, Request
-from starlette.routing import Mount, Route, Router
+from starlette.routing import Route, Router
 
 from runs.agent_protocol import views
 from runs.agent_protocol.errors import Refused, refusal_of
@@ -75,11 +75,11 @@ async def _no_such_path(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _resource(path: str, **endpoints: Endpoint) -> Route:
-    return Route(path, Resource(**endpoints))
+    return Route(PREFIX + path, Resource(**endpoints))
 
 
 # Redirects of paths with a slash too many would not know the sub-path a proxy may serve us under.
-_below = Router(
+_router = Router(
     [
         _resource("/ok", GET=views.ok),
         _resource("/threads", POST=views.create_thread),
@@ -95,14 +95,13 @@ _below = Router(
     redirect_slashes=False,
     default=_no_such_path,
 )
-_mounted = Router([Mount(PREFIX, app=_below)], redirect_slashes=False, default=_no_such_path)
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
     if not _host_is_allowed(scope):
         await Refused(400, "unknown_host", "this server does not answer for that host").response()(scope, receive, send)
         return
-    await _mounted(scope, receive, send)
+    await _router(scope, receive, send)
 
 
 def _host_is_allowed(scope: Scope) -> bool:

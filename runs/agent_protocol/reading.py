@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
+from runs import services
 from runs.agent_protocol.shapes import error_object, thread_object, values_object
 from runs.errors import BadInput, RunNotFound, ThreadNotFound
 from runs.event_types import EventType
@@ -12,6 +15,8 @@ from runs.statuses import TO_LANGGRAPH, ThreadStatus
 
 if TYPE_CHECKING:
     from uuid import UUID
+
+    from runs.lifecycle import Cancel
 
 
 def messages_upto(thread_id: UUID, seq: int | None = None) -> list[str]:
@@ -63,3 +68,21 @@ def end_seq(run_id: UUID, thread_id: UUID) -> int | None:
     rows = Event.objects.filter(thread_id=thread_id, run_id=run_id, type=EventType.RUN_ENDED)
     seq: Any = rows.order_by("-seq").values_list("seq", flat=True).first()
     return seq
+
+
+def replies_under_way(thread_id: UUID, run_id: UUID, upto: int) -> dict[str, str]:
+    """The text so far, by message id, of the run's replies whose message had not been stored at event `upto`."""
+    told = Event.objects.filter(thread_id=thread_id, run_id=run_id, seq__lte=upto)
+    stored = told.filter(type=EventType.MESSAGE).order_by("-seq").values_list("seq", flat=True).first() or 0
+    texts: dict[str, str] = {}
+    for row in told.filter(type=EventType.DELTA, seq__gt=stored).order_by("seq").values_list("data", flat=True):
+        piece = orjson.loads(row)
+        texts[piece["id"]] = texts.get(piece["id"], "") + piece["text"]
+    return texts
+
+
+def interrupts_of(thread_id: UUID, owner_id: int) -> list[Cancel]:
+    """Verbs that interrupt what the thread is at. Raises ThreadNotFound."""
+    if not Thread.objects.filter(pk=thread_id, owner_id=owner_id).exists():
+        raise ThreadNotFound(thread_id)
+    return services.interrupts(thread_id)

@@ -62,7 +62,7 @@ def run_object(run: Run) -> dict[str, Any]:
         "status": TO_LANGGRAPH[RunStatus(run.status)],
         "metadata": run.metadata,
         "kwargs": {},
-        "multitask_strategy": "enqueue",
+        "multitask_strategy": run.options.get("multitask_strategy", "enqueue"),
         "error": error_object(run),
     }
 

@@ -1,7 +1,9 @@
-"""A run's log rows as the server-sent events of the wire. Ids are the thread's sequence numbers."""
+"""A run's log rows as the server-sent events of the wire. An event's id is the place in the log; see Position."""
 
 from __future__ import annotations
 
+from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -11,103 +13,138 @@ from runs.relay import relay
 from runs.statuses import RunStatus
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
     from uuid import UUID
 
+    from runs.agent_protocol.position import Position
     from runs.log import LogRow
 
-END = b"event: end\ndata: null\n\n"
+END = ("end", b"null")
 _FAILED = frozenset({RunStatus.ERROR, RunStatus.TIMEOUT})
+_OF_REPLIES = frozenset({"messages", "messages-tuple"})
+
+Body = tuple[str, bytes]  # an event's name and its JSON
 
 
-def frame(name: str, body: bytes, seq: int | None = None) -> bytes:
-    number = b"id: %d\n" % seq if seq is not None else b""
-    return b"event: %s\ndata: %s\n%s\n" % (name.encode(), body, number)
+def frame(body: Body, position: Position | None = None) -> bytes:
+    number = b"id: %s\n" % str(position).encode() if position is not None else b""
+    return b"event: %s\ndata: %s\n%s\n" % (body[0].encode(), body[1], number)
 
 
 class Frames:
     """Turns the rows of one run into frames of the wanted modes. Keeps what it needs of the replies under way."""
 
-    def __init__(self, run_id: UUID, modes: Sequence[str], state: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        run_id: UUID,
+        modes: Sequence[str],
+        start: Position,
+        *,
+        state: Sequence[str] = (),
+        partial: Mapping[str, str] | None = None,
+    ) -> None:
         self._run_id = run_id
         self._modes = frozenset(modes)
+        self._start = start
         self._meta = orjson.dumps({"run_id": str(run_id)})
         self._state = list(state)  # the thread's messages so far, as JSON; only kept for `values`
-        self._partial: dict[str, str] = {}
-        self.ended = False
+        self._partial = dict(partial or {})  # the text so far of replies under way, by message id
+        self.end_seq: int | None = None
         self.error: dict[str, str] | None = None  # of a run that failed
+
+    @property
+    def ended(self) -> bool:
+        return self.end_seq is not None
 
     def of(self, row: LogRow) -> bytes:
         """The frames of a row, concatenated; rows of other runs only complete the state."""
-        own = row.run_id == self._run_id
-        if row.type == EventType.MESSAGE:
+        if row.type == EventType.MESSAGE and "values" in self._modes:
             self._state.append(row.data)
-        if not own:
+        if row.run_id != self._run_id:
             return b""
-        if row.type == EventType.DELTA:
-            return b"".join(self._delta(row))
-        if row.type == EventType.MESSAGE:
-            return b"".join(self._message(row))
-        if row.type == EventType.RUN_ENDED:
-            return b"".join(self._end(row))
-        return b""
+        bodies = list(self._bodies(row))
+        seen = self._start.part if row.seq == self._start.seq else 0
+        # Only the last one says that the row is done: a connection may break between two of them.
+        places = [*range(1, len(bodies)), 0]
+        return b"".join(
+            frame(body, replace(self._start, seq=row.seq, part=place))
+            for body, place in zip(bodies[seen:], places[seen:], strict=False)
+        )
 
-    def _delta(self, row: LogRow) -> Iterator[bytes]:
+    def _bodies(self, row: LogRow) -> Iterator[Body]:
+        if row.type == EventType.RUN_ENDED:
+            yield from self._end(row)
+        elif row.type == EventType.DELTA and self._modes & _OF_REPLIES:
+            yield from self._delta(row)
+        elif row.type == EventType.MESSAGE and self._modes:
+            yield from self._message(row)
+
+    def _delta(self, row: LogRow) -> Iterator[Body]:
         piece = orjson.loads(row.data)
-        self._partial[piece["id"]] = self._partial.get(piece["id"], "") + piece["text"]
+        text = self._partial[piece["id"]] = self._partial.get(piece["id"], "") + piece["text"]
         if "messages-tuple" in self._modes:
             chunk = {"type": "AIMessageChunk", "id": piece["id"], "content": piece["text"]}
-            yield frame("messages", self._tuple(orjson.dumps(chunk)), row.seq)
+            yield "messages", self._tuple(chunk)
         if "messages" in self._modes:
-            whole = {"type": "ai", "id": piece["id"], "content": self._partial[piece["id"]]}
-            yield frame("messages/partial", orjson.dumps([whole]), row.seq)
+            yield "messages/partial", orjson.dumps([{"type": "ai", "id": piece["id"], "content": text}])
 
-    def _message(self, row: LogRow) -> Iterator[bytes]:
-        raw, message = row.data.encode(), orjson.loads(row.data)
-        streamed = self._partial.pop(message.get("id", ""), None) is not None
-        if message["type"] != "human":
-            if "messages-tuple" in self._modes and (chunk := _chunk(message, streamed=streamed)):
-                yield frame("messages", self._tuple(orjson.dumps(chunk)), row.seq)
-            if "messages" in self._modes:
-                yield frame("messages/complete", b"[" + raw + b"]", row.seq)
-            if "updates" in self._modes:
-                node = b"tools" if message["type"] == "tool" else b"model"
-                yield frame("updates", b'{"%s":{"messages":[%s]}}' % (node, raw), row.seq)
+    def _message(self, row: LogRow) -> Iterator[Body]:
+        raw = row.data.encode()
+        if self._modes != {"values"}:
+            message = orjson.loads(raw)
+            if message["type"] != "human":
+                yield from self._step(message, raw)
         if "values" in self._modes:
-            yield frame("values", b'{"messages":[' + ",".join(self._state).encode() + b"]}", row.seq)
+            yield "values", b'{"messages":[' + ",".join(self._state).encode() + b"]}"
 
-    def _end(self, row: LogRow) -> Iterator[bytes]:
-        self.ended = True
+    def _step(self, message: dict[str, Any], raw: bytes) -> Iterator[Body]:
+        streamed = self._partial.pop(message.get("id", ""), "")
+        if "messages-tuple" in self._modes and (chunk := _chunk(message, streamed)):
+            yield "messages", self._tuple(chunk)
+        if "messages" in self._modes:
+            if message["type"] == "ai" and message.get("content") != streamed:
+                yield "messages/partial", b"[" + raw + b"]"  # for readers of pieces: the last ones came in none
+            yield "messages/complete", b"[" + raw + b"]"
+        if "updates" in self._modes:
+            node = b"tools" if message["type"] == "tool" else b"model"
+            yield "updates", b'{"%s":{"messages":[%s]}}' % (node, raw)
+
+    def _end(self, row: LogRow) -> Iterator[Body]:
+        self.end_seq = row.seq
         ending = orjson.loads(row.data)
         if ending.get("status") in _FAILED:
             name = ending.get("error_code") or ending["status"]
             self.error = {"error": name, "message": ending.get("error") or ending.get("why", "")}
-            yield frame("error", orjson.dumps(self.error), row.seq)
+            yield "error", orjson.dumps(self.error)
         yield END
 
-    def _tuple(self, chunk: bytes) -> bytes:
-        return b"[" + chunk + b"," + self._meta + b"]"
+    def _tuple(self, chunk: dict[str, Any]) -> bytes:
+        return b"[" + orjson.dumps(chunk) + b"," + self._meta + b"]"
 
 
-def _chunk(message: dict[str, Any], *, streamed: bool) -> dict[str, Any] | None:
-    """What a reader of pieces still lacks of a whole message: its calls, or everything when nothing was streamed."""
+def _chunk(message: dict[str, Any], streamed: str) -> dict[str, Any] | None:
+    """What a reader of pieces still lacks of a whole message: its calls, and the words that came in no piece."""
     if message["type"] != "ai":
         return message
-    calls = message.get("tool_calls")
-    if streamed and not calls:
-        return None
-    return {**message, "type": "AIMessageChunk", "content": "" if streamed else message.get("content", "")}
+    content = message.get("content", "")
+    if streamed:
+        content = content[len(streamed) :] if isinstance(content, str) and content.startswith(streamed) else ""
+        if not content and not message.get("tool_calls"):
+            return None
+    return {**message, "type": "AIMessageChunk", "content": content}
 
 
-async def follow_run(thread_id: UUID, after: int, frames: Frames) -> AsyncIterator[bytes]:
-    """Frames from `after` until the run has ended. Empty pieces keep the caller's heartbeat informed."""
-    async for rows in relay().follow(thread_id, after):
-        pieces = []
-        for row in rows:
-            pieces.append(frames.of(row))
+async def follow_run(thread_id: UUID, after: int, frames: Frames) -> AsyncGenerator[bytes, None]:
+    """Frames of the rows past `after` until the run has ended."""
+    following: Any = relay().follow(thread_id, after)
+    async with aclosing(following) as batches:
+        async for rows in batches:
+            pieces = []
+            for row in rows:
+                pieces.append(frames.of(row))
+                if frames.ended:
+                    break
+            if piece := b"".join(pieces):
+                yield piece
             if frames.ended:
-                break
-        if piece := b"".join(pieces):
-            yield piece
-        if frames.ended:
-            return
+                return

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -41,7 +42,8 @@ class _Local:
 
     def ring(self, ring: Ring) -> None:
         for listener, loop in list(self.listeners.items()):
-            if not loop.is_closed():
+            # A loop may end between a look at it and the call; the commit that rings has happened all the same.
+            with suppress(RuntimeError):
                 loop.call_soon_threadsafe(listener, ring)
 
 

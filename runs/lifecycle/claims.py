@@ -15,9 +15,9 @@ from runs import queue
 from runs.event_types import RunStarted, TaskStarted
 from runs.ledger import Ledger
 from runs.lifecycle.commit import Held
-from runs.lifecycle.ending import Ending, end
+from runs.lifecycle.ending import Ending, cancel_code, end
 from runs.models import Run
-from runs.statuses import ErrorCode, RunStatus
+from runs.statuses import ENDED, ErrorCode, RunStatus
 from runs.transcript import WireMessage, load
 
 if TYPE_CHECKING:
@@ -79,13 +79,15 @@ def _claim(queue_ids: Sequence[int], *, now: datetime, lock: datetime, worker: s
     with transaction.atomic():
         taken = queue.take(queue_ids, now, lock)
         rows = Run.objects.filter(queue_id__in=taken).values_list("pk", "thread_id", "parent__thread_id", "queue_id")
-        known = list(rows)
+        known = [(pk, thread_id, upper, queue_id) for pk, thread_id, upper, queue_id in rows if queue_id is not None]
         tasks = _plain_tasks({k: v for k, v in taken.items() if k not in {row[3] for row in known}})
         threads = {thread_id for row in known for thread_id in row[1:3] if thread_id is not None}
         claimed: list[tuple[Run, UUID | None, int]] = []
         with Ledger(thread_ids=threads, run_ids=[row[0] for row in known], whole_runs=True) as ledger:
             for run_id, _thread_id, parent_thread_id, queue_id in known:
-                run = ledger.runs[run_id]
+                run = ledger.runs.get(run_id)
+                if run is None or run.status in ENDED:
+                    continue  # deleted meanwhile: its row is removed when this lease is over
                 if _start_attempt(ledger, run, parent_thread_id, worker=worker, max_attempts=max_attempts):
                     claimed.append((run, parent_thread_id, queue_id))
         transcripts = load([run.thread_id for run, _parent, _queue_id in claimed])
@@ -117,13 +119,7 @@ def _plain_tasks(unknown: Mapping[int, str]) -> list[tuple[int, dict[str, Any]]]
 
 def _start_attempt(ledger: Ledger, run: Run, parent_thread_id: UUID | None, *, worker: str, max_attempts: int) -> bool:
     if run.attempt >= max_attempts:
-        ending = Ending(
-            status=RunStatus.ERROR,
-            error_code=ErrorCode.WORKER_LOST,
-            error=f"the worker was lost {run.attempt} times; the last one was {run.worker}",
-            detail={"limit": run.attempt, "layer": "runs.max_attempts"},
-        )
-        end(ledger, run, ending)
+        end(ledger, run, _given_up(run))
         return False
     ledger.change(
         run,
@@ -139,6 +135,18 @@ def _start_attempt(ledger: Ledger, run: Run, parent_thread_id: UUID | None, *, w
         fact = TaskStarted(task=str(run.pk), attempt=run.attempt, worker=worker)
         ledger.append(ledger.threads[parent_thread_id], run.parent_id, [fact])
     return True
+
+
+def _given_up(run: Run) -> Ending:
+    if run.cancel_requested:
+        status = RunStatus(run.cancel_requested)
+        return Ending(status=status, error_code=cancel_code(status))
+    return Ending(
+        status=RunStatus.ERROR,
+        error_code=ErrorCode.WORKER_LOST,
+        error=f"the worker was lost {run.attempt} times; the last one was {run.worker}",
+        detail={"limit": run.attempt, "layer": "runs.max_attempts"},
+    )
 
 
 def renew(held: Mapping[int, datetime], lease_seconds: float) -> tuple[set[int], datetime]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from django.db import OperationalError, connection
+
 from runs.errors import RunsError
 from runs.ledger import Ledger
 
@@ -15,19 +17,41 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from uuid import UUID
 
+_DEADLOCK_TRIES = 4
+
 
 class Verb(Protocol):
+    """A verb that may end a run which a worker is just claiming also says `locks_queue_row = True`."""
+
     def thread_ids(self) -> Iterable[UUID]: ...
     def run_ids(self) -> Iterable[UUID]: ...
     def apply(self, ledger: Ledger) -> Any: ...
 
 
 def commit(verbs: Sequence[Verb]) -> list[Any]:
-    """Apply verbs in order in one transaction. A verb's own refusal (RunsError) stands in its place in the list."""
+    """Apply verbs in order in one transaction. A verb's own refusal (RunsError) stands in its place in the list.
+
+    A transaction that the database gave up because of a deadlock left nothing behind and is done again.
+    """
+    for _try in range(_DEADLOCK_TRIES - 1):
+        try:
+            return _commit(verbs)
+        except OperationalError as fault:
+            if connection.in_atomic_block or not _deadlock(fault):
+                raise
+    return _commit(verbs)
+
+
+def _deadlock(fault: OperationalError) -> bool:
+    return getattr(fault.__cause__, "sqlstate", None) in {"40P01", "40001"}
+
+
+def _commit(verbs: Sequence[Verb]) -> list[Any]:
     threads = {i for verb in verbs for i in verb.thread_ids()}
     runs = {i for verb in verbs for i in verb.run_ids()}
+    queued = {i for verb in verbs if getattr(verb, "locks_queue_row", False) for i in verb.run_ids()}
     results: list[Any] = []
-    with Ledger(thread_ids=threads, run_ids=runs) as ledger:
+    with Ledger(thread_ids=threads, run_ids=runs, queue_rows_of=queued) as ledger:
         for verb in verbs:
             try:
                 results.append(verb.apply(ledger))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.utils import translation
 
+from engine.text import clean
 from runs.errors import RunNotFound
 from runs.event_types import Fact, RunEnded, TaskEnded
 from runs.explain import why
 from runs.lifecycle.progress import Progress
-from runs.lifecycle.start import BRIEF_LENGTH, its_turn
+from runs.lifecycle.start import BRIEF_LENGTH, enter_transcript, its_turn
 from runs.models import Run, Thread
-from runs.statuses import ACTIVE, ENDED, ErrorCode, RunStatus, ThreadStatus, WaitingFor
+from runs.statuses import ENDED, ErrorCode, RunStatus, ThreadStatus, WaitingFor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,7 +70,15 @@ class Finish:
 
 
 def end(ledger: Ledger, run: Run, ending: Ending) -> None:
-    """Move a run to a terminal state, with exactly one terminal event on its thread and one on its parent's."""
+    """Move a run to a terminal state, with exactly one terminal event on its thread and one on its parent's.
+
+    The next waiting run of the thread gets its turn.
+    """
+    _close(ledger, run, ending)
+    _next_in_line(ledger, ledger.threads[run.thread_id], ending.status)
+
+
+def _close(ledger: Ledger, run: Run, ending: Ending) -> None:
     ledger.change(
         run,
         status=ending.status.value,
@@ -78,7 +87,7 @@ def end(ledger: Ledger, run: Run, ending: Ending) -> None:
         stop_reason=ending.stop_reason,
         stop_detail=dict(ending.detail),
         error_code=ending.error_code,
-        error=ending.error,
+        error=clean(ending.error),
         cancelled_by=ending.cancelled_by or run.cancelled_by,
     )
     ledger.ended(run)
@@ -86,11 +95,10 @@ def end(ledger: Ledger, run: Run, ending: Ending) -> None:
     thread = ledger.threads[run.thread_id]
     ledger.append(thread, run.pk, [RunEnded(**shared)])
     parent_thread = _parent_thread(ledger, run, thread)
-    if parent_thread is not None:
+    if parent_thread is not None and run.parent_id is not None:
         seconds = (ledger.now - run.started_at).total_seconds() if run.started_at else None
         fact = TaskEnded(task=str(run.pk), result=ending.result[:BRIEF_LENGTH], seconds=seconds, **shared)
         ledger.append(parent_thread, run.parent_id, [fact])
-    _next_in_line(ledger, thread, run, ending.status)
 
 
 def _parent_thread(ledger: Ledger, run: Run, thread: Thread) -> Thread | None:
@@ -125,15 +133,18 @@ def _ended_facts(run: Run) -> dict[str, Any]:
     }
 
 
-def _next_in_line(ledger: Ledger, thread: Thread, ended: Run, status: RunStatus) -> None:
-    others = thread.runs.filter(status__in=ACTIVE).exclude(pk=ended.pk).order_by("created_at", "pk")
-    for pk, queue_id in list(others.values_list("pk", "queue_id")):
-        if queue_id is not None:
-            return  # another one is the thread's active run already
-        following = ledger.lock_run(pk)
-        if following is not None and following.status == RunStatus.PENDING and following.queue_id is None:
-            its_turn(ledger, thread, following)
+def _next_in_line(ledger: Ledger, thread: Thread, status: RunStatus) -> None:
+    line = ledger.line_of(thread)
+    if any(ledger.has_its_turn(run) for run in line):
+        return
+    for run in line:
+        if not run.cancel_requested:
+            its_turn(ledger, thread, run)
             return
+        # Superseded while it waited: nobody answers it, but its words stay in the conversation.
+        enter_transcript(ledger, thread, run)
+        status = RunStatus(run.cancel_requested)
+        _close(ledger, run, Ending(status=status, error_code=cancel_code(status)))
     thread.status = THREAD_AFTER[status].value
     ledger.touch(thread)
 
@@ -142,14 +153,18 @@ def _next_in_line(ledger: Ledger, thread: Thread, ended: Run, status: RunStatus)
 class Cancel:
     """Ask a run to end. One that nobody executes ends at once; a running one is flagged and its worker rung up.
 
-    Result: True when it was active, False when it had ended before. `ids` are the run's thread and, for a child,
-    its parent's thread: they are locked.
+    Result: True when it was active, False when it had ended before. `lock_threads` are the run's thread and, for a
+    child, its parent's thread. With `only_waiting` a run whose turn has come is left alone, which is False too. A run
+    that is superseded (INTERRUPTED) while it waits ends when its turn comes, so that its words are kept.
     """
+
+    locks_queue_row: ClassVar[bool] = True  # a worker that claims the run holds its queue row and wants the thread next
 
     run_id: UUID
     lock_threads: tuple[UUID, ...]
     status: RunStatus = RunStatus.CANCELLED
     by: str = ""
+    only_waiting: bool = False
 
     def thread_ids(self) -> tuple[UUID, ...]:
         return self.lock_threads
@@ -161,10 +176,11 @@ class Cancel:
         run = ledger.runs.get(self.run_id)
         if run is None:
             raise RunNotFound(self.run_id)
-        if run.status in ENDED:
+        waits = run.status == RunStatus.PENDING and not ledger.has_its_turn(run)
+        if run.status in ENDED or (self.only_waiting and not waits):
             return False
-        if run.status == RunStatus.PENDING:
-            end(ledger, run, Ending(status=self.status, cancelled_by=self.by, error_code=_code(self.status)))
+        if run.status == RunStatus.PENDING and not (waits and self.status == RunStatus.INTERRUPTED):
+            end(ledger, run, Ending(status=self.status, cancelled_by=self.by, error_code=cancel_code(self.status)))
             return True
         if not run.cancel_requested:
             ledger.change(run, cancel_requested=self.status.value, cancelled_by=self.by)
@@ -172,5 +188,5 @@ class Cancel:
         return True
 
 
-def _code(status: RunStatus) -> str:
+def cancel_code(status: RunStatus) -> str:
     return ErrorCode.SUPERSEDED if status == RunStatus.INTERRUPTED else ErrorCode.CANCELLED

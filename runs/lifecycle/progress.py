@@ -37,8 +37,9 @@ class Progress:
         if "status" in self.changes or "fence" in self.changes:
             raise IllegalMove("progress never changes status or fence")
         ledger.append(ledger.threads[run.thread_id], run.pk, self.entries)
-        if self.parent_entries and self.held.parent_thread_id in ledger.threads:
-            ledger.append(ledger.threads[self.held.parent_thread_id], run.parent_id, self.parent_entries)
+        upper = ledger.threads.get(self.held.parent_thread_id) if self.held.parent_thread_id else None
+        if self.parent_entries and upper is not None and run.parent_id is not None:
+            ledger.append(upper, run.parent_id, self.parent_entries)
         if self.changes:
             ledger.change(run, **self.changes)
 

@@ -9,7 +9,7 @@ from engine.text import clean, clean_json
 from runs.errors import ThreadBusy, ThreadNotFound
 from runs.event_types import RunQueued, TaskCreated
 from runs.models import Run, Thread, new_id
-from runs.statuses import ACTIVE, ThreadStatus
+from runs.statuses import ThreadStatus
 from runs.transcript import WireMessage, text_of
 
 if TYPE_CHECKING:
@@ -76,8 +76,9 @@ class Start:
         thread = ledger.threads.get(self.thread_id)
         if thread is None or thread.owner_id != self.owner_id:
             raise ThreadNotFound(self.thread_id)
-        busy = thread.status == ThreadStatus.BUSY
-        if busy and self.reject:
+        # A thread that says busy without an active run must not keep new messages waiting for ever.
+        ahead = ledger.line_of(thread) if thread.status == ThreadStatus.BUSY else []
+        if ahead and self.reject:
             raise ThreadBusy(self.thread_id)
         run = Run(
             id=self.run_id,
@@ -92,10 +93,8 @@ class Start:
         )
         ledger.add_run(run)
         words = text_of(self.messages[-1]) if self.messages else ""
-        if busy:
-            ahead = thread.runs.filter(status__in=ACTIVE).order_by("-created_at").values_list("pk", flat=True).first()
-            behind = next((str(r.pk) for r in reversed(list(ledger.runs.values())) if _ahead(r, run)), str(ahead or ""))
-            ledger.append(thread, run.pk, [RunQueued(agent=run.agent, behind=behind, text=words)])
+        if ahead:
+            ledger.append(thread, run.pk, [RunQueued(agent=run.agent, behind=str(ahead[-1].pk), text=words)])
         else:
             ledger.append(thread, run.pk, [RunQueued(agent=run.agent)])
             its_turn(ledger, thread, run)
@@ -104,19 +103,20 @@ class Start:
         return run
 
 
-def _ahead(other: Run, run: Run) -> bool:
-    return other.thread_id == run.thread_id and other.pk != run.pk and other.status in ACTIVE
-
-
 def _title(words: str) -> str:
     line = " ".join(clean(words).split())
     return line if len(line) <= _TITLE_LENGTH else line[: _TITLE_LENGTH - 1].rstrip() + "…"
 
 
-def its_turn(ledger: Ledger, thread: Thread, run: Run) -> None:
-    """The run is the thread's active one from now on: its messages enter the transcript, a worker may claim it."""
+def enter_transcript(ledger: Ledger, thread: Thread, run: Run) -> None:
+    """The messages that waited with the run become part of the conversation."""
     ledger.append(thread, run.pk, run.input)
     ledger.change(run, input=[])
+
+
+def its_turn(ledger: Ledger, thread: Thread, run: Run) -> None:
+    """The run is the thread's active one from now on: its messages enter the transcript, a worker may claim it."""
+    enter_transcript(ledger, thread, run)
     thread.status = ThreadStatus.BUSY
     ledger.touch(thread)
     ledger.make_claimable(run)
@@ -156,7 +156,7 @@ class StartChild:
             id=self.thread_id,
             owner_id=upper.owner_id,
             parent_run_id=parent.pk,
-            title=self.title,
+            title=clean(self.title),
             status=ThreadStatus.BUSY,
             created_at=ledger.now,
             updated_at=ledger.now,
@@ -169,7 +169,7 @@ class StartChild:
             root_id=parent.root_id,
             depth=parent.depth + 1,
             tool_call_id=self.tool_call_id,
-            title=self.title,
+            title=clean(self.title),
             definition=dict(self.definition),
             model=self.model,
             created_at=ledger.now,

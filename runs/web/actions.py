@@ -46,7 +46,7 @@ def who(request: HttpRequest) -> str:
 def start(request: HttpRequest) -> HttpResponse:
     """A first message: a new thread and its first run."""
     message = read_message(body_of(request))
-    thread = services.create_thread(owner=request.user)
+    thread = services.create_thread(owner=cast("AbstractBaseUser", request.user))
     run = services.start_run(thread=thread, text=message.text, options=message.options)
     address = reverse("chat-thread", args=[thread.pk])
     created = {"thread_id": str(thread.pk), "run_id": str(run.pk), "url": address}

@@ -106,7 +106,7 @@ def _page(thread: Any, around: Surroundings) -> dict[str, Any]:
     """What the modules need to know, read from a JSON block: addresses, limits, words."""
     return {
         "thread": str(thread.pk) if thread else None,
-        "child": bool(thread and thread.parent_run_id),
+        "speaker": _speaker(thread),
         "now": timezone.now().isoformat(),
         "language": get_language(),
         "max_text": MAX_TEXT_LENGTH,
@@ -121,6 +121,12 @@ def _page(thread: Any, around: Surroundings) -> dict[str, Any]:
         },
         "strings": page_strings(),
     }
+
+
+def _speaker(thread: Any) -> str:
+    """The name of the subagent whose thread this is; empty for a conversation with a lead."""
+    run = thread.runs.order_by("created_at").first() if thread and thread.parent_run_id else None
+    return str(run.definition.get("display_name") or run.agent) if run else ""
 
 
 def _examples() -> list[str]:

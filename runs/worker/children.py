@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
+
+from django.db import InterfaceError, OperationalError
 
 from engine.ports import ChildResult, Usage
 from engine.stop import StopReason, SubagentStatus
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 
     from runs.doorbell import Ring
     from runs.group_commit import GroupCommit
+
+logger = logging.getLogger(__name__)
 
 
 class ChildWatch:
@@ -53,7 +58,10 @@ class ChildWatch:
 
     async def _look_soon(self) -> None:
         self._looking = False
-        await self.look()
+        try:
+            await self.look()
+        except (OperationalError, InterfaceError) as fault:
+            logger.warning("awaited children: no database (%s); the regular look follows", fault)
 
     async def look(self) -> None:
         open_ids = [run_id for run_id, future in self._awaited.items() if not future.done()]

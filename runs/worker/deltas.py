@@ -29,6 +29,7 @@ class Deltas:
         if message_id != self.message_id:
             self.flush()
             self.message_id, self.text = message_id, ""
+            self._sent_at = float("-inf")
         self.text += piece
         self._pieces.append(piece)
         if self._timer is None:
@@ -52,3 +53,4 @@ class Deltas:
             self._timer = None
         self._pieces.clear()
         self.message_id = self.text = ""
+        self._sent_at = float("-inf")

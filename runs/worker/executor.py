@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import traceback
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
@@ -41,7 +42,7 @@ from runs.worker.deltas import Deltas
 from runs.worker.steps import Meter, task_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import AsyncGenerator, Coroutine
 
     from langchain_core.messages import BaseMessage, ToolMessage
     from langchain_core.messages.tool import ToolCall
@@ -62,6 +63,14 @@ NOT_ANSWERED = "Not answered: the run was stopped before this call had a result.
 def execute_run(run_id: str) -> None:
     """What a queue row names. Only this project's asyncio worker executes runs; it never calls this."""
     raise RuntimeError(f"run {run_id}: start workers with `manage.py qcluster`, which installs the worker for runs")
+
+
+class _DriveFailed(Exception):
+    """What the agent raised: as a rule its model call. Everything else that goes wrong here is our own."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(type(cause).__name__)
+        self.cause = cause
 
 
 class Execution:
@@ -137,8 +146,7 @@ class Execution:
         context = self._context(plan, self._delegate)
         messages.extend(await self._settle(messages))
         if not is_answered(messages):
-            spec = AgentSpec(model=plan.model, tools=plan.tools, is_subagent=plan.is_subagent)
-            async with aclosing(drive(compiled(spec, plan.models), messages, context)) as parts:
+            async with aclosing(_parts(plan, messages, context)) as parts:
                 async for part in parts:
                     if isinstance(part, TextDelta):
                         self._deltas.add(part.message_id, part.text)
@@ -254,9 +262,14 @@ class Execution:
         return Ending(status=RunStatus.ERROR, error_code=ErrorCode.NO_ANSWER, error="no answer", **facts)
 
     def _fault(self, fault: Exception) -> Ending:
-        known = explain_model_error(fault)
-        if known is not None:
+        if isinstance(fault, _DriveFailed):
+            known = explain_model_error(fault.cause)
             logger.warning("run %s: %s: %s", self._row.pk, known.code, known.sentence)
+            if known.code == ErrorCode.MODEL_FAILED:
+                # Without the exception's own words, which may repeat a key.
+                logger.error(
+                    "run %s: raised at\n%s", self._row.pk, "".join(traceback.format_tb(fault.cause.__traceback__))
+                )
             return Ending(status=RunStatus.ERROR, error_code=ErrorCode(known.code), error=known.sentence)
         logger.error("run %s failed", self._row.pk, exc_info=fault)
         name = type(fault).__name__
@@ -310,6 +323,20 @@ class Execution:
         await self._flush_pending()
         await self._write(HandOver(held=self._held))
         await self._host.database.call(plans.release_lease, self._queue_id)
+
+
+async def _parts(
+    plan: plans.Plan, messages: list[BaseMessage], context: RunContext
+) -> AsyncGenerator[TextDelta | Step]:
+    try:
+        spec = AgentSpec(model=plan.model, tools=plan.tools, is_subagent=plan.is_subagent)
+        async with aclosing(drive(compiled(spec, plan.models), messages, context)) as parts:
+            async for part in parts:
+                yield part
+    except (Fenced, DatabaseLost, OperationalError):
+        raise
+    except Exception as fault:
+        raise _DriveFailed(fault) from fault
 
 
 def _since_the_request(messages: list[BaseMessage]) -> list[BaseMessage]:

@@ -183,7 +183,9 @@ class RunHost:
     def _take_up(self, drawn: claims.Claims, lock: datetime) -> None:
         for claimed in drawn.runs:
             self._execute(claimed, lock)
-        for queue_id, plain in drawn.tasks if self._plain_task is not None else ():
+        if self._plain_task is None:
+            return
+        for queue_id, plain in drawn.tasks:
             self._leases[queue_id] = lock
             task = self._plain[queue_id] = asyncio.create_task(self._plain_task(queue_id, plain))
             task.add_done_callback(partial(self._plain_done, queue_id))

@@ -322,6 +322,12 @@ def model_registry(now: Registry) -> ModelRegistry:
     return _known_models[0][1]
 
 
+async def close_models() -> None:
+    """Close the model connections of the running event loop, before it ends."""
+    for _section, models in _known_models:
+        await models.aclose()
+
+
 def tree_tokens(root_id: UUID) -> int:
     """Tokens of a lead and all its children, as stored."""
     sums = Run.objects.filter(root_id=root_id).aggregate(i=Sum("input_tokens"), o=Sum("output_tokens"))

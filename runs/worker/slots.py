@@ -45,8 +45,9 @@ class Slots:
         try:
             await waiter
         except asyncio.CancelledError:
-            if waiter in self._returning:
-                self._returning.remove(waiter)
+            if waiter.cancelled():  # never granted: `give_back` may have thrown it out of the line already
+                if waiter in self._returning:
+                    self._returning.remove(waiter)
                 self._used += 1
             raise
 

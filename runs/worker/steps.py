@@ -88,7 +88,7 @@ def task_steps(run: Run, entries: Iterable[WireMessage], meter: Meter) -> Sequen
         words = one_line(text_of(entry))
         if entry["type"] == "tool":
             failed = entry.get("status") == "error"
-            call = {"call": str(entry.get("tool_call_id", "")), "tool": str(entry.get("name") or "")}
+            call: dict[str, Any] = {"call": str(entry.get("tool_call_id", "")), "tool": str(entry.get("name") or "")}
             steps.append(TaskStep(kind="tool_result", text=words, failed=failed, **call, **common))
         elif entry["type"] == "ai":
             if words:

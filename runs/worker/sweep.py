@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from django.db.models import Exists, OuterRef, Q
 
 from runs import queue
 from runs.ledger import Ledger
-from runs.lifecycle import Cancel, commit_one
+from runs.lifecycle import Cancel, commit
+from runs.lifecycle.start import its_turn
 from runs.models import Run
-from runs.statuses import ACTIVE, ENDED, RunStatus, ThreadStatus
+from runs.statuses import ACTIVE, ENDED, RunStatus
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 logger = logging.getLogger(__name__)
 _MOST_PER_SWEEP = 50
@@ -26,7 +31,8 @@ def _cancel_orphans() -> None:
     orphans = Run.objects.active().filter(parent__status__in=ENDED, cancel_requested="")
     rows = orphans.values_list("pk", "thread_id", "parent__thread_id")[:_MOST_PER_SWEEP]
     for run_id, thread_id, parent_thread_id in list(rows):
-        commit_one(Cancel(run_id=run_id, lock_threads=(thread_id, parent_thread_id), by="parent"))
+        # One that was deleted meanwhile is a refusal in the answer, which nobody needs.
+        commit([Cancel(run_id=run_id, lock_threads=(thread_id, parent_thread_id), by="parent")])
 
 
 def _restore_queue_rows() -> None:
@@ -36,19 +42,21 @@ def _restore_queue_rows() -> None:
             run = ledger.runs.get(run_id)
             if run is None or run.status not in ACTIVE or queue.exists(run.queue_id):
                 continue
-            logger.warning("run %s had no queue row; it is queued again", run_id)
             thread = ledger.threads[thread_id]
-            ledger.append(thread, run.pk, run.input)
-            ledger.change(run, input=[])
-            thread.status = ThreadStatus.BUSY.value
-            ledger.touch(thread)
-            ledger.make_claimable(run)
+            if any(ledger.has_its_turn(other) for other in ledger.line_of(thread) if other.pk != run.pk):
+                continue  # another one got its turn since we looked
+            logger.warning("run %s had no queue row; it is queued again", run_id)
+            its_turn(ledger, thread, run)
 
 
-def _without_queue_row() -> list[tuple[object, object]]:
+def _without_queue_row() -> list[tuple[UUID, UUID]]:
     first_in_line = ~Exists(
         Run.objects.filter(thread_id=OuterRef("thread_id"), status__in=ACTIVE)
-        .filter(Q(queue_id__isnull=False) | Q(created_at__lt=OuterRef("created_at")))
+        .filter(
+            Q(queue_id__isnull=False)
+            | Q(created_at__lt=OuterRef("created_at"))
+            | Q(created_at=OuterRef("created_at"), pk__lt=OuterRef("pk"))  # several in one commit
+        )
         .exclude(pk=OuterRef("pk"))
     )
     lost = Run.objects.active().filter(queue_id__isnull=False).exclude(queue_id__in=queue.known_ids())

@@ -190,6 +190,15 @@ def drain(stream: http.client.HTTPResponse) -> None:
         stream.close()
 
 
+def test_two_may_start_at_the_same_moment_on_an_empty_database(environment: dict[str, str]):
+    argv = command("up", "--workers", "1")
+    with started(argv, environment) as one, started(argv, environment) as other:
+        for product in (one, other):
+            product.wait_for("Ready after", 60)
+            assert becomes_ready(base_url(product))
+            assert "Traceback" not in product.text
+
+
 def test_everything_works_below_a_sub_path(environment: dict[str, str]):
     with started(command("up", "--workers", "1"), {**environment, "SCRIPT_NAME": "/agents"}) as product:
         product.wait_for("Ready after", 60)

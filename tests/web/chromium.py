@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
+def executable() -> str | None:
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
 async def launch(playwright: Playwright) -> Browser:
-    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    return await playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+    return await playwright.chromium.launch(executable_path=executable(), args=ARGUMENTS)

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.test import AsyncClient, Client
 
 from runs.relay import Relay, relay
 from tests.web.log_writer import LogWriter, person
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 

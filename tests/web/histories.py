@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
-from uuid import uuid4
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid4
 
 from runs.event_types import (
     Delta,
@@ -19,7 +18,29 @@ from runs.event_types import (
 )
 from tests.web.log_writer import LogWriter
 
+if TYPE_CHECKING:
+    from datetime import datetime
+
 MODEL = "default-large"
+QUESTION = (
+    "Compare what five CRM vendors charge a 40-seat team, and check whether our churn data says price is why people"
+    " leave."
+)
+PLAN = (
+    "I’ll split this in three: one researcher on list prices, the SQL analyst on our churn, and a coder for the"
+    " comparison sheet. I assume annual billing in USD."
+)
+THOUGHT = "HubSpot splits seats into core and sales seats, so I need both list prices before comparing."
+CHURN = "Churn fell on every plan except **Starter**, which rose from 3.1 % to 4.4 %."
+CAPPED = (
+    "Stopped by the token budget: it reached 1,000,000 tokens (config.yaml › subagents.token_budget), so the answer"
+    " is what it had by then. Raise the budget, or ask for less at once."
+)
+TIMED_OUT = (
+    "Ran longer than 300 s (subagents.agents.bash.timeout_seconds). What it had done is kept; raise the timeout or"
+    " ask for less."
+)
+UNREACHABLE = "The model server could not be reached. Check its address and that it runs, then send the message again."
 ANSWER = """The churn part is back. Only **Starter** got worse, and the rise begins in May, the month its price went up:
 
 | Plan | Q1 | Q2 | Q3 |
@@ -38,42 +59,87 @@ So price looks like the cause there, *not elsewhere*."""
 def task(log: LogWriter, run_id: Any, call: str, name: str, label: str, title: str, **more: Any) -> str:
     task_id = str(uuid4())
     created = TaskCreated(
-        task=task_id, thread=str(uuid4()), tool_call_id=call, subagent=name, display_name=label, title=title,
-        prompt=f"{title}. Use the workspace and report in three sentences.", model=MODEL, max_turns=50,
-        timeout_seconds=300, max_tokens=1_000_000, **more,
+        task=task_id,
+        thread=str(uuid4()),
+        tool_call_id=call,
+        subagent=name,
+        display_name=label,
+        title=title,
+        prompt=f"{title}. Use the workspace and report in three sentences.",
+        model=MODEL,
+        max_turns=50,
+        timeout_seconds=300,
+        max_tokens=1_000_000,
+        **more,
     )
     log.fact(run_id, created, seconds=0.1)
     return task_id
 
 
+DELEGATIONS = (
+    ("sql-analyst", "SQL analyst", "Churn by plan, last 4 quarters"),
+    ("market-researcher", "Market researcher", "Map the reseller network"),
+    ("bash", "", "Convert 400 PDFs to text"),
+    ("coder", "Coder", "Refactor the importer"),
+    ("coder", "Coder", "Write the importer"),
+)
+OUTCOMES: tuple[dict[str, Any], ...] = (
+    {"status": "success", "result": CHURN, "model_calls": 9, "total_tokens": 21_400, "seconds": 97.0},
+    {
+        "status": "success",
+        "stop_reason": "token_capped",
+        "why": CAPPED,
+        "result": "11 of 16 regions are covered.",
+        "model_calls": 44,
+        "total_tokens": 1_000_000,
+        "seconds": 1100.0,
+    },
+    {
+        "status": "timeout",
+        "error_code": "timed_out",
+        "why": TIMED_OUT,
+        "model_calls": 31,
+        "total_tokens": 64_000,
+        "seconds": 300.0,
+    },
+    {
+        "status": "cancelled",
+        "cancelled_by": "lin",
+        "why": "Cancelled by lin. What it had done is kept.",
+        "model_calls": 6,
+        "seconds": 125.0,
+    },
+    {
+        "status": "error",
+        "error_code": "model_unreachable",
+        "error": "connection refused",
+        "why": UNREACHABLE,
+        "model_calls": 1,
+        "seconds": 3.0,
+    },
+)
+
+
 def endings(owner: Any, *, at: datetime) -> LogWriter:
-    """Five tasks, each ended in its own way, and an answer."""
+    """Five tasks, each ended in its own way, a refused one, and an answer."""
     log = LogWriter(owner, title="Every ending", at=at)
     run = log.run(status="success")
-    log.message(run.pk, {"type": "human", "content": "Show me every ending."})
-    log.fact(run.pk, RunQueued(agent="lead_agent"))
-    log.fact(run.pk, RunStarted(attempt=1, worker="host:41"))
-    names = [("sql-analyst", "SQL analyst"), ("market-researcher", "Market researcher"), ("bash", ""), ("coder", "Coder"), ("coder", "Coder")]
-    titles = ["Churn by plan, last 4 quarters", "Map the reseller network", "Convert 400 PDFs to text", "Refactor the importer", "Write the importer"]
-    calls = [{"id": f"e{n}", "name": "task", "args": {"description": title}} for n, title in enumerate(titles)]
+    _asked(log, run.pk, "Show me every ending.")
+    calls = [
+        {"id": f"e{n}", "name": "task", "args": {"description": title}} for n, (*_who, title) in enumerate(DELEGATIONS)
+    ]
     refused = {"id": "e9", "name": "task", "args": {"description": "Too many"}}
-    log.message(run.pk, {"type": "ai", "content": "Five at once.", "tool_calls": [*calls, refused, {"id": "w1", "name": "write_file", "args": {"path": "notes/plan.md"}}]})
+    written = {"id": "w1", "name": "write_file", "args": {"path": "notes/plan.md"}}
+    log.message(run.pk, {"type": "ai", "content": "Five at once.", "tool_calls": [*calls, refused, written]})
     log.message(run.pk, {"type": "tool", "tool_call_id": "w1", "name": "write_file", "content": "Wrote 12 lines."})
-    log.message(run.pk, {"type": "tool", "tool_call_id": "e9", "name": "task", "status": "error", "content": "Not started: at most 4 subagents at once."})
-    tasks = [task(log, run.pk, f"e{n}", *names[n], title) for n, title in enumerate(titles)]
+    said = "Not started: at most 4 subagents at once."
+    log.message(run.pk, {"type": "tool", "tool_call_id": "e9", "name": "task", "status": "error", "content": said})
+    tasks = [task(log, run.pk, f"e{n}", *who) for n, who in enumerate(DELEGATIONS)]
     for item in tasks:
         log.fact(run.pk, TaskStarted(task=item, attempt=1, worker="host:42"), seconds=0.2)
-        log.fact(run.pk, TaskStep(task=item, turn=1, kind="tool", call="c1", tool="read_file", text="data/input.csv"), seconds=2)
-        log.fact(run.pk, TaskStep(task=item, turn=1, kind="tool_result", call="c1", tool="read_file", text="400 lines"), seconds=2)
-    results: list[dict[str, Any]] = [
-        {"status": "success", "result": "Churn fell on every plan except **Starter**, which rose from 3.1 % to 4.4 %.", "model_calls": 9, "total_tokens": 21_400, "seconds": 97.0},
-        {"status": "success", "stop_reason": "token_capped", "why": "Stopped by the token budget: it reached 1,000,000 tokens (config.yaml › subagents.token_budget), so the answer is what it had by then. Raise the budget, or ask for less at once.", "result": "11 of 16 regions are covered.", "model_calls": 44, "total_tokens": 1_000_000, "seconds": 1100.0},
-        {"status": "timeout", "error_code": "timed_out", "why": "Ran longer than 300 s (subagents.agents.bash.timeout_seconds). What it had done is kept; raise the timeout or ask for less.", "model_calls": 31, "total_tokens": 64_000, "seconds": 300.0},
-        {"status": "cancelled", "cancelled_by": "lin", "why": "Cancelled by lin. What it had done is kept.", "model_calls": 6, "seconds": 125.0},
-        {"status": "error", "error_code": "model_unreachable", "error": "connection refused", "why": "The model server could not be reached. Check its address and that it runs, then send the message again.", "model_calls": 1, "seconds": 3.0},
-    ]
-    for item, result in zip(tasks, results, strict=True):
-        log.fact(run.pk, TaskEnded(task=item, **result))
+        _step(log, run.pk, item, turn=1, call="c1", tool="read_file", text="data/input.csv", answer="400 lines")
+    for item, outcome in zip(tasks, OUTCOMES, strict=True):
+        log.fact(run.pk, TaskEnded(task=item, **outcome))
     log.message(run.pk, {"type": "ai", "content": ANSWER})
     log.fact(run.pk, RunEnded(status="success", model_calls=2, total_tokens=9_800))
     return log
@@ -83,25 +149,27 @@ def working(owner: Any, *, at: datetime) -> LogWriter:
     """A lead in the middle of its work: one task runs, one is done, one waits, one message is queued behind."""
     log = LogWriter(owner, title="CRM pricing study", at=at)
     run = log.run(started_at=at)
-    log.message(run.pk, {"type": "human", "content": "Compare what five CRM vendors charge a 40-seat team, and check whether our churn data says price is why people leave."})
-    log.fact(run.pk, RunQueued(agent="lead_agent"))
-    log.fact(run.pk, RunStarted(attempt=1, worker="host:41"))
+    _asked(log, run.pk, QUESTION)
     titles = ["Compare pricing of five CRM vendors", "Churn by plan, last 4 quarters", "Build the comparison sheet"]
     calls = [{"id": f"w{n}", "name": "task", "args": {"description": title}} for n, title in enumerate(titles)]
-    log.message(run.pk, {"type": "ai", "content": "I’ll split this in three: one researcher on list prices, the SQL analyst on our churn, and a coder for the comparison sheet. I assume annual billing in USD.", "tool_calls": calls}, seconds=8)
+    log.message(run.pk, {"type": "ai", "content": PLAN, "tool_calls": calls}, seconds=8)
     researcher = task(log, run.pk, "w0", "market-researcher", "Market researcher", titles[0])
     analyst = task(log, run.pk, "w1", "sql-analyst", "SQL analyst", titles[1])
     task(log, run.pk, "w2", "coder", "Coder", titles[2])
     log.fact(run.pk, RunWaiting(waiting_for="children"))
     for item in (researcher, analyst):
         log.fact(run.pk, TaskStarted(task=item, attempt=1, worker="host:42"))
-    log.fact(run.pk, TaskEnded(task=analyst, status="success", result="Churn fell on every plan except Starter, up from 3.1 % to 4.4 %.", model_calls=9, total_tokens=21_400, seconds=37.0), seconds=37)
-    log.fact(run.pk, TaskStep(task=researcher, turn=16, kind="tool", call="a", tool="web_search", text="“HubSpot CRM seat price 2026”"), seconds=20)
-    log.fact(run.pk, TaskStep(task=researcher, turn=16, kind="tool_result", call="a", tool="web_search", text="10 results", total_tokens=40_000), seconds=1.9)
-    log.fact(run.pk, TaskStep(task=researcher, turn=17, kind="text", text="HubSpot splits seats into core and sales seats, so I need both list prices before comparing.", total_tokens=46_200), seconds=9)
-    log.fact(run.pk, TaskStep(task=researcher, turn=18, kind="tool", call="b", tool="web_fetch", text="pipedrive.com/en/pricing", total_tokens=46_200), seconds=4)
-    queued = log.run(status="pending")
-    log.fact(queued.pk, RunQueued(agent="lead_agent", behind=str(run.pk), text="Also say which vendor has an EU data centre."))
+    outcome = TaskEnded(task=analyst, status="success", result=CHURN, model_calls=9, total_tokens=21_400, seconds=37.0)
+    log.fact(run.pk, outcome, seconds=37)
+    search = {"tool": "web_search", "text": "“HubSpot CRM seat price 2026”", "answer": "10 results"}
+    _step(log, run.pk, researcher, turn=16, call="a", **search)
+    thought = TaskStep(task=researcher, turn=17, kind="text", text=THOUGHT, total_tokens=46_200)
+    log.fact(run.pk, thought, seconds=27)
+    fetch = TaskStep(task=researcher, turn=18, kind="tool", call="b", tool="web_fetch", text="pipedrive.com/en/pricing")
+    log.fact(run.pk, fetch, seconds=4)
+    later = log.run(status="pending")
+    queued = RunQueued(agent="lead_agent", behind=str(run.pk), text="Also say which vendor has an EU data centre.")
+    log.fact(later.pk, queued)
     return log
 
 
@@ -109,8 +177,19 @@ def speaking(owner: Any, *, at: datetime, until: int | None = None) -> LogWriter
     """A lead in the middle of a sentence."""
     log = LogWriter(owner, title="A reply that is being written", at=at)
     run = log.run(started_at=at)
-    log.message(run.pk, {"type": "human", "content": "What did the churn data say?"})
-    log.fact(run.pk, RunStarted(attempt=1, worker="host:41"))
-    for start in range(0, len(ANSWER[:until]), 12):
-        log.fact(run.pk, Delta(id="reply-1", text=ANSWER[:until][start : start + 12]), seconds=0.02)
+    _asked(log, run.pk, "What did the churn data say?")
+    text = ANSWER[:until]
+    for start in range(0, len(text), 12):
+        log.fact(run.pk, Delta(id="reply-1", text=text[start : start + 12]), seconds=0.02)
     return log
+
+
+def _asked(log: LogWriter, run_id: UUID, question: str) -> None:
+    log.message(run_id, {"type": "human", "content": question})
+    log.fact(run_id, RunQueued(agent="lead_agent"))
+    log.fact(run_id, RunStarted(attempt=1, worker="host:41"))
+
+
+def _step(log: LogWriter, run_id: UUID, item: str, *, turn: int, call: str, tool: str, text: str, answer: str) -> None:
+    log.fact(run_id, TaskStep(task=item, turn=turn, kind="tool", call=call, tool=tool, text=text), seconds=2)
+    log.fact(run_id, TaskStep(task=item, turn=turn, kind="tool_result", call=call, tool=tool, text=answer), seconds=1.9)

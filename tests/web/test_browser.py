@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -23,6 +22,9 @@ from tests.web.chromium import launch
 from tests.web.conftest import BACKEND
 from tests.web.log_writer import LogWriter, person
 
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
 PATIENCE_MS = 20_000  # for a page that waits between attempts, on a busy machine
 WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
@@ -38,7 +40,15 @@ class Server:
         self.process: Spoken | None = None
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "uvicorn", "deerflow_site.asgi:application", "--port", str(self.port), "--no-access-log"]
+        command = [
+            sys.executable,
+            "-m",
+            "uvicorn",
+            "deerflow_site.asgi:application",
+            "--port",
+            str(self.port),
+            "--no-access-log",
+        ]
         self.process = Spoken(command, self.environment)
         self.process.wait_for("Uvicorn running")
 
@@ -109,7 +119,9 @@ async def test_a_delegation_is_seen_from_the_question_to_the_answer(tab, owner):
     card = page.locator("article.task")
     await expect(card.locator(".st")).to_have_text("Queued")
     await write(run.pk, TaskStarted(task=task, attempt=1, worker="w:2"))
-    await write(run.pk, TaskStep(task=task, turn=3, kind="tool", call="x", tool="read_file", text="plan-a.md", total_tokens=700))
+    await write(
+        run.pk, TaskStep(task=task, turn=3, kind="tool", call="x", tool="read_file", text="plan-a.md", total_tokens=700)
+    )
     await expect(card.locator(".st")).to_have_text("Running")
     await expect(card.locator(".now .tool")).to_have_text("read_file")
     await expect(card.locator(".facts")).to_contain_text("turn 3 / 50")
@@ -151,7 +163,9 @@ async def test_a_page_whose_sockets_are_blocked_polls_instead(tab, owner):
     log = await sync_to_async(new_log)(owner)
     run = await sync_to_async(log.run)()
     page = await tab.new_page()
-    await page.add_init_script("window.WebSocket = class { constructor() { setTimeout(() => this.onclose({ code: 1006 }), 1); } };")
+    await page.add_init_script(
+        "window.WebSocket = class { constructor() { setTimeout(() => this.onclose({ code: 1006 }), 1); } };"
+    )
     await page.goto(f"/chat/{log.thread.pk}/")
     await sync_to_async(log.message)(run.pk, {"type": "human", "content": "first"})
     await expect(page.locator(".msg.user p")).to_have_text("first")
@@ -165,7 +179,9 @@ async def test_every_ending_is_told_in_words(tab, owner):
     page = await opened(tab, log)
     words = ["Done", "Done, cut short", "Timed out", "Cancelled by lin", "Failed"]
     await expect(page.locator("article.task .st")).to_have_text(words)
-    await expect(page.locator(".why")).to_contain_text(["", "token budget", "Ran longer than 300 s", "Cancelled by lin", "could not be reached"])
+    await expect(page.locator(".why")).to_contain_text(
+        ["", "token budget", "Ran longer than 300 s", "Cancelled by lin", "could not be reached"]
+    )
     await expect(page.locator(".lead-steps li")).to_contain_text(["Not started: at most 4", "notes/plan.md"])
     await expect(page.locator(".group .gh")).to_contain_text("4 ended early")
     await expect(page.locator(".prose table td")).to_have_count(8)
@@ -177,7 +193,14 @@ async def test_words_of_models_reach_the_page_as_words(tab, owner):
     run = await sync_to_async(log.run)()
     say, write = sync_to_async(log.message), sync_to_async(log.fact)
     await say(run.pk, {"type": "human", "content": evil})
-    await say(run.pk, {"type": "ai", "content": evil, "tool_calls": [{"id": "c", "name": evil, "args": {"path": evil}}, {"id": "t", "name": "task", "args": {}}]})
+    await say(
+        run.pk,
+        {
+            "type": "ai",
+            "content": evil,
+            "tool_calls": [{"id": "c", "name": evil, "args": {"path": evil}}, {"id": "t", "name": "task", "args": {}}],
+        },
+    )
     task = await sync_to_async(histories.task)(log, run.pk, "t", evil, evil, evil)
     await write(run.pk, TaskStep(task=task, turn=1, kind="tool", tool=evil, text=evil))
     await write(run.pk, TaskEnded(task=task, status="error", error=evil, why=evil, result=evil))
@@ -272,7 +295,9 @@ async def test_single_letters_work_only_outside_of_fields(tab, owner):
 @pytest.mark.parametrize(("theme", "language"), [("light", "en"), ("dark", "en"), ("light", "zh-hans")])
 async def test_the_chat_meets_wcag_2_2_aa(tab, owner, server, theme, language):
     at = datetime.now(UTC) - timedelta(seconds=112)
-    logs = [await sync_to_async(make)(owner, at=at) for make in (histories.working, histories.endings, histories.speaking)]
+    logs = [
+        await sync_to_async(make)(owner, at=at) for make in (histories.working, histories.endings, histories.speaking)
+    ]
     cookies = {"theme": theme, settings.LANGUAGE_COOKIE_NAME: language}
     await tab.add_cookies([{"name": name, "value": value, "url": server.address} for name, value in cookies.items()])
     for log in [None, *logs]:

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import orjson
@@ -17,6 +16,9 @@ from runs import consumers
 from runs.event_types import Delta, RunEnded, RunStarted
 from runs.routing import websocket_urlpatterns
 from runs.web import resume
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("following")]
 
@@ -133,7 +135,13 @@ async def test_an_odd_cursor_is_no_reason_to_fail(lin, log, query):
 async def test_whatever_a_browser_sends_is_ignored(lin, log):
     run = await sync_to_async(log.run)()
     async with socket(lin, log.thread.pk) as page:
-        for message in ({"text": "{"}, {"text": "x" * 1_000_000}, {"bytes": b"\x00\xff"}, {"text": '{"type": "cancel"}'}, {}):
+        for message in (
+            {"text": "{"},
+            {"text": "x" * 1_000_000},
+            {"bytes": b"\x00\xff"},
+            {"text": '{"type": "cancel"}'},
+            {},
+        ):
             await page.send(**message)
         await sync_to_async(log.message)(run.pk, {"type": "human", "content": "still here"})
         assert (await page.frames(lambda f: True))[0]["text"] == "still here"

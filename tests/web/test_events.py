@@ -40,7 +40,9 @@ async def test_with_nothing_new_the_answer_is_empty_and_the_cursor_stays(async_b
 async def test_without_waiting_the_answer_comes_at_once(async_browser, log):
     run = await sync_to_async(log.run)()
     await sync_to_async(log.message)(run.pk, {"type": "human", "content": "Hello"})
-    answers = [(await async_browser.get(f"/chat/{log.thread.pk}/events?after={after}&wait=0")).json() for after in (0, 1)]
+    answers = [
+        (await async_browser.get(f"/chat/{log.thread.pk}/events?after={after}&wait=0")).json() for after in (0, 1)
+    ]
     assert [len(answer["frames"]) for answer in answers] == [1, 0]
 
 

@@ -95,7 +95,9 @@ def test_a_result_comes_as_finished_html():
 def test_a_message_says_who_spoke_and_what_was_called():
     call = {"id": "c1", "name": "read_file", "args": {"limit": 5, "path": "a/b.txt"}}
     bad = {"id": "c2", "name": "bash", "args": '{"command": "ls', "error": "unterminated"}
-    (frame,) = Feed().take([message(1, type="ai", id="m", content="", tool_calls=[call], invalid_tool_calls=[bad])], now=0)
+    (frame,) = Feed().take(
+        [message(1, type="ai", id="m", content="", tool_calls=[call], invalid_tool_calls=[bad])], now=0
+    )
     assert (frame["type"], frame["role"]) == ("message", "ai")
     assert frame["calls"] == [
         {"id": "c1", "name": "read_file", "argument": "a/b.txt"},
@@ -104,7 +106,9 @@ def test_a_message_says_who_spoke_and_what_was_called():
 
 
 def test_a_tool_result_is_bounded_and_says_whether_it_failed():
-    (frame,) = Feed().take([message(1, type="tool", tool_call_id="c", name="bash", status="error", content="x" * 9_000)], now=0)
+    (frame,) = Feed().take(
+        [message(1, type="tool", tool_call_id="c", name="bash", status="error", content="x" * 9_000)], now=0
+    )
     assert (frame["role"], frame["call"], frame["tool"], frame["failed"]) == ("tool", "c", "bash", True)
     assert len(frame["text"]) == 2_000
 
@@ -127,7 +131,9 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
-fields = st.sampled_from(["type", "id", "content", "tool_calls", "invalid_tool_calls", "name", "status", "text", "result"])
+fields = st.sampled_from(
+    ["type", "id", "content", "tool_calls", "invalid_tool_calls", "name", "status", "text", "result"]
+)
 
 
 @given(st.sampled_from([*map(str, EventType), "other"]), st.dictionaries(fields, json_values))

@@ -41,9 +41,34 @@ HOSTILE = [
     '<th style="text-align:left" onclick=x>',
     "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
 ]
-ALLOWED_TAGS = set(
-    "p br hr em strong s code pre span h1 h2 h3 h4 h5 h6 ul ol li blockquote table thead tbody tr th td a".split()
-)
+ALLOWED_TAGS = {
+    "p",
+    "br",
+    "hr",
+    "em",
+    "strong",
+    "s",
+    "code",
+    "pre",
+    "span",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "ul",
+    "ol",
+    "li",
+    "blockquote",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "a",
+}
 ALLOWED_ATTRIBUTES = {"href", "title", "target", "rel", "class", "start"}
 
 

@@ -97,7 +97,9 @@ def test_a_subagents_page_has_no_composer_and_leads_back(browser, lin, log):
     child = LogWriter(lin, title="A task")
     child.thread.parent_run = log.run()
     child.thread.save()
+    child.run(definition={"display_name": "Fact checker"})
     page = text(browser, f"/chat/{child.thread.pk}/")
+    assert '"speaker": "Fact checker"' in page
     assert "<textarea" not in page
     assert f'href="/chat/{log.thread.pk}/"' in page
 

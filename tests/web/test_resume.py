@@ -11,7 +11,18 @@ from runs.web.resume import cursor_of, may_read, open_reply
 
 @pytest.mark.parametrize(
     ("query", "cursor"),
-    [("after=7", 7), ("", 0), ("after=", 0), ("after=-1", 0), ("after=x", 0), ("after=٣", 0), ("after=1e3", 0), ("after=7&after=9", 7), ("after=9999999999999999999", 2**63 - 1), ("after=99999999999999999999999", 0)],
+    [
+        ("after=7", 7),
+        ("", 0),
+        ("after=", 0),
+        ("after=-1", 0),
+        ("after=x", 0),
+        ("after=٣", 0),
+        ("after=1e3", 0),
+        ("after=7&after=9", 7),
+        ("after=9999999999999999999", 2**63 - 1),
+        ("after=99999999999999999999999", 0),
+    ],
 )
 def test_anything_that_is_no_cursor_means_from_the_start(query, cursor):
     assert cursor_of(query) == cursor

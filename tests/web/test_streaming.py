@@ -8,14 +8,30 @@ from runs.web.streaming import StreamedReply
 
 ANSWER = "First.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```py\nx = 1\n\ny = 2\n```\n\n- one\n\n- two\n\nLast *words*."
 pieces = st.lists(
-    st.sampled_from(["word ", "\n", "\n\n", "\r\n", "- item\n", "# head\n", "```\n", "| a |\n|---|\n", "**b**", "> q\n", "1. x\n", "    "]),
+    st.sampled_from(
+        [
+            "word ",
+            "\n",
+            "\n\n",
+            "\r\n",
+            "- item\n",
+            "# head\n",
+            "```\n",
+            "| a |\n|---|\n",
+            "**b**",
+            "> q\n",
+            "1. x\n",
+            "    ",
+        ]
+    ),
     max_size=25,
 )
 
 
 def streamed(chunks: list[str]) -> tuple[list[str], str]:
     """What a page holds after all patches: the settled blocks and the open one."""
-    reply, blocks, open_html = StreamedReply(), [], ""
+    blocks: list[str] = []
+    reply, open_html = StreamedReply(), ""
     for chunk in chunks:
         reply.push(chunk)
         patch = reply.patch()

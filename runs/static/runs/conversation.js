@@ -13,7 +13,7 @@ const ENDING = {
 };
 
 export class Conversation {
-  /** `actions`: { cancel(runId), sendNow(runId), remove(runId), pageOf(threadId) }. */
+  /** `actions`: { cancel(runId), sendNow(runId), remove(runId), pageOf(threadId), speaker: who answers }. */
   constructor(root, actions) {
     this.root = root;
     this.actions = actions;
@@ -57,7 +57,7 @@ export class Conversation {
   }
 
   paintAnswer(state, known, message, index, now) {
-    known.node ??= answer(known, message, continues(state, index));
+    known.node ??= answer(known, message, continues(state, index) ? '' : this.actions.speaker);
     paintProse(known, message);
     const tasks = message.calls.map((call) => state.tasks[state.taskOfCall[call.id]]).filter(Boolean);
     if (tasks.length) {
@@ -153,8 +153,8 @@ function continues(state, index) {
   return Boolean(before && before.role === 'ai' && before.runId === mine.runId);
 }
 
-function answer(known, message, goesOn) {
-  known.by = goesOn ? null : el('div', { class: 'by' }, t('lead_agent'));
+function answer(known, message, speaker) {
+  known.by = speaker ? el('div', { class: 'by' }, speaker) : null;
   known.prose = el('div', { class: 'prose' });
   known.blocks = [];
   known.openBlock = el('div', { class: 'open' });

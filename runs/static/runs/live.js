@@ -15,6 +15,7 @@ import { followThread } from './thread-socket.js';
 
 const BANNER_AFTER_MS = 3_000;
 const RAIL_EVERY_MS = 20_000;
+const RAIL_OLDER_MS = 5_000; // what began while the page was on its way is not in its list yet
 const NEAR_END_PIXELS = 120;
 
 const page = JSON.parse(document.getElementById('page').textContent);
@@ -44,13 +45,14 @@ const onRun = (verb) => async (runId) => {
   return ok;
 };
 
+const speaker = page.speaker || t('lead_agent');
 const conversation = new Conversation(part('messages'), {
   cancel: onRun('cancel'), sendNow: onRun('send-now'), remove: onRun('remove'),
-  pageOf: (threadId) => `${page.urls.chat}${threadId}/`,
+  pageOf: (threadId) => `${page.urls.chat}${threadId}/`, speaker,
 });
 const strip = part('strip') && new Strip(part('strip'));
 const dock = new Dock(document.getElementById('dock'), {
-  maxTotal: page.max_total, maxConcurrent: page.max_concurrent, onChoose: showTask,
+  maxTotal: page.max_total, maxConcurrent: page.max_concurrent, speaker, onChoose: showTask,
 });
 
 // --- Painting ---------------------------------------------------------------------------------------------------
@@ -108,7 +110,7 @@ function onFrame(frame) {
   const before = state;
   state = reduce(state, frame);
   announce(before, frame);
-  if (state.applied > before.applied && Date.parse(frame.at) >= openedAt && /^run\.(started|ended)$/.test(frame.type)) refreshRail();
+  if (state.applied > before.applied && Date.parse(frame.at) >= openedAt - RAIL_OLDER_MS && /^run\.(started|ended)$/.test(frame.type)) refreshRail();
   schedule();
 }
 

@@ -1,0 +1,144 @@
+"""Answers that last as long as a run: joins and streams, kept alive by heartbeats, ended when the client leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from starlette.responses import StreamingResponse
+
+from runs import log, services
+from runs.agent_protocol.access import database
+from runs.agent_protocol.position import Position
+from runs.agent_protocol.reading import end_seq, messages_upto, replies_under_way
+from runs.agent_protocol.run_request import DEFAULT_MODES
+from runs.agent_protocol.shapes import values_object
+from runs.agent_protocol.sse import END, Frames, follow_run, frame
+from runs.statuses import ENDED
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+
+    from starlette.responses import Response
+
+    from runs.models import Run
+
+HEARTBEAT_SECONDS = 5.0
+_NEWLINE, _COMMENT = b"\n", b": heartbeat\n\n"
+_SSE_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+def place_of(run: Run) -> str:
+    """The run's path, without our mount: the SDK puts its own base path before it."""
+    return f"/threads/{run.thread_id}/runs/{run.pk}"
+
+
+def joined(run: Run, *, cancel_on_disconnect: bool = False) -> Response:
+    """The run's final values when it has ended; newlines until then, which JSON allows, keep the connection open."""
+
+    async def body() -> AsyncIterator[bytes]:
+        frames = Frames(run.pk, (), Position(run.base_seq))
+        async with aclosing(_lasting(run, frames, run.base_seq, _NEWLINE, cancel_on_disconnect)) as pieces:
+            async for piece in pieces:
+                if piece is _NEWLINE:
+                    yield piece
+        if frames.error:
+            yield orjson.dumps({"__error__": frames.error})
+        else:
+            # Up to the end: what waited behind this run has had its turn already, and is not of these values.
+            yield values_object(await database().call(messages_upto, run.thread_id, frames.end_seq))
+
+    place = place_of(run)
+    headers = {"Content-Location": place, "Location": f"{place}/join"}
+    return StreamingResponse(body(), media_type="application/json", headers=headers)
+
+
+async def streamed(
+    run: Run, *, modes: tuple[str, ...] = (), last_event_id: str = "", cancel_on_disconnect: bool = False
+) -> Response:
+    """The run's events. From its beginning, or past a Last-Event-ID that this server may have sent.
+
+    Without modes: those of that id, else those the run was created with.
+    """
+    seen = await _known(run, last_event_id)
+    own = modes or (seen.modes if seen else ())
+    start = Position(seen.seq, seen.part, own) if seen else Position(run.base_seq, 0, own)
+    wanted = own or tuple(run.options.get("stream_mode", DEFAULT_MODES))
+    state, partial = await database().call(_so_far, run, wanted, start.rows_after)
+    frames = Frames(run.pk, wanted, start, state=state, partial=partial)
+
+    async def body() -> AsyncIterator[bytes]:
+        if seen is None:
+            metadata = b'{"run_id":"%s","attempt":%d}' % (str(run.pk).encode(), max(1, run.attempt))
+            yield frame(("metadata", metadata), start)
+        async with aclosing(_lasting(run, frames, start.rows_after, _COMMENT, cancel_on_disconnect)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    place = place_of(run)
+    headers = {**_SSE_HEADERS, "Location": f"{place}/stream", "Content-Location": place}
+    return StreamingResponse(body(), media_type="text/event-stream; charset=utf-8", headers=headers)
+
+
+async def _known(run: Run, last_event_id: str) -> Position | None:
+    """The position an id stands for; None, which means from the beginning, for one that cannot be of this run."""
+    position = Position.parse(last_event_id)
+    if position is None or position.seq < run.base_seq:
+        return None
+    newest = (await database().call(log.last_seqs, [run.thread_id])).get(run.thread_id, 0)
+    return position if position.seq <= newest else None
+
+
+def _so_far(run: Run, modes: tuple[str, ...], after: int) -> tuple[list[str], dict[str, str]]:
+    """What a stream that begins past `after` has to know: the transcript, and the replies that are half told."""
+    state = messages_upto(run.thread_id, after) if "values" in modes else []
+    resumed = after > run.base_seq and ("messages" in modes or "messages-tuple" in modes)
+    return state, replies_under_way(run.thread_id, run.pk, after) if resumed else {}
+
+
+async def _lasting(
+    run: Run, frames: Frames, after: int, beat: bytes, cancel_on_disconnect: bool
+) -> AsyncGenerator[bytes, None]:
+    """Frames until the run has ended, and `beat` whenever nothing came for HEARTBEAT_SECONDS."""
+    if run.status in ENDED:
+        ended_at = await database().call(end_seq, run.pk, run.thread_id)
+        if ended_at is None or after >= ended_at:
+            yield frame(END)
+            return
+    pieces = follow_run(run.thread_id, after, frames)
+    upcoming: asyncio.Future[bytes | None] | None = None
+    finished = False
+    try:
+        while True:
+            upcoming = upcoming or asyncio.ensure_future(anext(pieces, None))
+            if not (await asyncio.wait([upcoming], timeout=HEARTBEAT_SECONDS))[0]:
+                yield beat
+                continue
+            piece, upcoming = upcoming.result(), None
+            if piece is None:
+                finished = True
+                return
+            yield piece
+    finally:
+        if upcoming is not None:
+            upcoming.cancel()  # which ends `pieces` too: it cannot be closed while it is being waited for
+        else:
+            await pieces.aclose()
+        if cancel_on_disconnect and not finished and not frames.ended:
+            # The connection is gone and this task is being cancelled: the request to stop must outlive it.
+            _outliving(_cancel_abandoned(run))
+
+
+_abandoned: set[asyncio.Task[None]] = set()
+
+
+def _outliving(work: Coroutine[Any, Any, None]) -> None:
+    task = asyncio.get_running_loop().create_task(work)
+    _abandoned.add(task)
+    task.add_done_callback(_abandoned.discard)
+
+
+async def _cancel_abandoned(run: Run) -> None:
+    await database().call(lambda: services.cancel_run(run_id=run.pk, by="disconnect"))

@@ -1,0 +1,210 @@
+"""Any interleaving of what people, workers and lost machines do to runs keeps the invariants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django_q.models import OrmQ
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+
+from runs import services
+from runs.errors import Fenced, ThreadBusy
+from runs.lifecycle import Ending, Finish, HandOver, Held, Progress, StartChild, commit
+from runs.models import Run, Thread
+from runs.services import MultitaskStrategy
+from runs.statuses import ACTIVE, ENDED, RunStatus
+from runs.transcript import text_of
+from runs.worker import sweep
+from tests.runs.acts import ai, child_verb, claim, delta, lose_lease, transcript
+from tests.runs.factories import PersonFactory, ThreadFactory
+from tests.runs.invariants import assert_queue_whole, assert_whole
+
+CALLS = st.sampled_from(["call-1", "call-2"])
+ENDS = st.sampled_from(sorted(ENDED))
+STRATEGIES = st.sampled_from(sorted(MultitaskStrategy))
+PLACE = st.integers(0, 5)
+
+
+class Lifecycle(RuleBasedStateMachine):
+    """Two conversations of one person. `held` is every lease a worker ever got, those it lost included."""
+
+    @initialize()
+    def two_conversations(self) -> None:
+        self.owner = PersonFactory()
+        self.threads = [ThreadFactory(owner=self.owner) for _ in range(2)]
+        self.held: list[Held] = []
+        self.ended: dict[Any, str] = {}
+        self.taken_back: set[str] = set()
+        self.number = 0
+
+    # --- people and programs -------------------------------------------------------------------------------------
+    @rule(place=PLACE, strategy=STRATEGIES)
+    def send(self, place: int, strategy: MultitaskStrategy) -> None:
+        thread = self.threads[place % 2]
+        busy = Run.objects.active().filter(thread=thread).exists()
+        self.number += 1
+        try:
+            run = services.start_run(thread=thread, text=f"message {self.number}", multitask=strategy)
+        except ThreadBusy:
+            assert busy and strategy == MultitaskStrategy.REJECT
+            return
+        run.refresh_from_db()
+        assert (run.queue_id is None) <= busy
+
+    @rule(place=PLACE)
+    def cancel(self, place: int) -> None:
+        run = self._some_run(place)
+        if run is not None:
+            self._note_if_it_waits(run)
+            assert services.cancel_run(run_id=run.pk, by="lin") == (run.status in ACTIVE)
+
+    @rule(place=PLACE)
+    def remove_queued(self, place: int) -> None:
+        run = self._some_run(place)
+        if run is not None:
+            waits = self._note_if_it_waits(run)
+            assert services.remove_queued(run_id=run.pk, by="lin") == waits
+
+    @rule(place=PLACE)
+    def send_now(self, place: int) -> None:
+        run = self._some_run(place)
+        if run is not None:
+            waits = run.status == RunStatus.PENDING and run.queue_id is None
+            assert services.send_now(run_id=run.pk, by="lin") == waits
+
+    @rule(place=PLACE)
+    def stop_all(self, place: int) -> None:
+        thread = self.threads[place % 2]
+        for run in Run.objects.filter(thread=thread):
+            self._note_if_it_waits(run)
+        services.stop_all(thread_id=thread.pk, by="lin")
+
+    # --- workers -------------------------------------------------------------------------------------------------
+    @rule(free=st.integers(1, 4), most_attempts=st.sampled_from([1, 3]))
+    def claim(self, free: int, most_attempts: int) -> None:
+        for one in claim(free=free, max_attempts=most_attempts).runs:
+            assert one.run.status == RunStatus.RUNNING
+            self.held.append(one.held)
+
+    @precondition(lambda self: self.held)
+    @rule(place=PLACE, place_of_other=PLACE, status=ENDS, call=CALLS)
+    def work(self, place: int, place_of_other: int, status: RunStatus, call: str) -> None:
+        """Several verbs of one worker in one commit, as group commit sends them."""
+        held, other = self._some_held(place), self._some_held(place_of_other)
+        self._apply(
+            Progress(held=held, entries=[ai("thinking"), delta()], changes={"model_calls": 1}),
+            child_verb(held, call),
+            Progress(held=other, entries=[delta()]),
+            Finish(held=held, ending=Ending(status=status)),
+        )
+
+    @precondition(lambda self: self.held)
+    @rule(place=PLACE, call=CALLS)
+    def delegate(self, place: int, call: str) -> None:
+        self._apply(child_verb(self._some_held(place), call))
+
+    @precondition(lambda self: self.held)
+    @rule(place=PLACE, status=ENDS)
+    def finish(self, place: int, status: RunStatus) -> None:
+        self._apply(Finish(held=self._some_held(place), ending=Ending(status=status), entries=[ai("answer")]))
+
+    @precondition(lambda self: self.held)
+    @rule(place=PLACE)
+    def hand_over(self, place: int) -> None:
+        (queue_id,) = self._apply(HandOver(held=self._some_held(place)))
+        if isinstance(queue_id, int):
+            lose_lease(self._some_held(place))
+
+    # --- accidents -----------------------------------------------------------------------------------------------
+    @precondition(lambda self: self.held)
+    @rule(place=PLACE)
+    def lose_a_worker(self, place: int) -> None:
+        lose_lease(self._some_held(place))
+
+    @rule()
+    def sweep(self) -> None:
+        sweep.sweep()
+
+    @rule(place=PLACE)
+    def lose_a_queue_row(self, place: int) -> None:
+        row = OrmQ.objects.order_by("pk").first()
+        if row is not None and place == 0:
+            row.delete()
+            sweep.sweep()
+
+    # --- what always holds ---------------------------------------------------------------------------------------
+    @invariant()
+    def whole(self) -> None:
+        mine = Thread.objects.filter(owner=self.owner).values_list("pk", flat=True)
+        assert_whole(mine)
+        assert_queue_whole()
+
+    @invariant()
+    def the_first_end_wins(self) -> None:
+        runs = dict(Run.objects.filter(thread__owner=self.owner).values_list("pk", "status"))
+        for run_id, status in self.ended.items():
+            assert runs[run_id] == status
+        self.ended = {run_id: status for run_id, status in runs.items() if status in ENDED}
+
+    @invariant()
+    def what_was_taken_back_is_never_said(self) -> None:
+        said = {line for thread in self.threads for line in transcript(thread)}
+        assert not {f"human: {text}" for text in self.taken_back} & said
+
+    @invariant()
+    def what_was_said_is_said_once(self) -> None:
+        said = [line for thread in self.threads for line in transcript(thread) if line.startswith("human")]
+        assert len(said) == len(set(said))
+
+    def teardown(self) -> None:
+        OrmQ.objects.all().delete()
+        Thread.objects.all().delete()
+
+    # --- how -----------------------------------------------------------------------------------------------------
+    def _some_run(self, place: int) -> Run | None:
+        runs = list(Run.objects.filter(thread__owner=self.owner).order_by("-created_at", "pk")[:6])
+        return runs[place % len(runs)] if runs else None
+
+    def _some_held(self, place: int) -> Held:
+        return self.held[-1 - place % len(self.held)]
+
+    def _note_if_it_waits(self, run: Run) -> bool:
+        waits = run.status == RunStatus.PENDING and run.queue_id is None
+        if waits:
+            self.taken_back.update(text_of(message) for message in run.input)
+        return waits
+
+    def _apply(self, *verbs: Progress | Finish | HandOver | StartChild) -> list[Any]:
+        """Every verb of a lease that is not the run's newest is refused, every other one is not."""
+        lives = {pk for pk, fence in self._leases()}
+        before = dict(self._leases())
+        outcomes = commit(verbs)
+        for verb, outcome in zip(verbs, outcomes, strict=True):
+            held = verb.parent if isinstance(verb, StartChild) else verb.held
+            current = held.run_id in lives and before[held.run_id] == held.fence
+            if not current:
+                assert isinstance(outcome, Fenced)
+            elif verb is verbs[0]:
+                assert not isinstance(outcome, Exception)
+        return outcomes
+
+    def _leases(self) -> list[tuple[Any, int]]:
+        running = Run.objects.filter(status=RunStatus.RUNNING)
+        return list(running.values_list("pk", "fence"))
+
+
+@pytest.mark.django_db
+def test_any_interleaving_keeps_the_log_the_queue_and_the_statuses_whole():
+    run_state_machine_as_test(
+        Lifecycle,
+        settings=settings(
+            max_examples=20,
+            stateful_step_count=22,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            print_blob=True,
+        ),
+    )
