@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
+from engine.text import clean
 from runs.errors import BadInput
 from runs.models import ApiKey
 
@@ -42,7 +43,7 @@ def make_key(
     key = _MARK + secrets.token_urlsafe(32)
     row = ApiKey.objects.create(
         owner=owner,
-        name=name[:80],
+        name=clean(name)[:80],
         prefix=key[:_SHOWN],
         digest=digest(key),
         scopes=wanted,

@@ -27,9 +27,10 @@ logger = logging.getLogger(__name__)
 
 
 class CloseCode(IntEnum):
-    """Why the server closed. The page tells the person in words and, but for a fault, does not try again."""
+    """Why the server closed. After 4401, 4403 and 4404 the page says so and does not try again."""
 
     FAULT = 1011
+    RESTARTING = 1012
     NOT_SIGNED_IN = 4401
     NO_LONGER_ALLOWED = 4403
     NO_SUCH_THREAD = 4404
@@ -86,6 +87,8 @@ class ThreadConsumer(AsyncWebsocketConsumer):
                 await self._dismiss()
                 return
             await self._show(rows)
+        # The relay gives no more rows when the server stops; the page resumes at the next one.
+        await self.close(CloseCode.RESTARTING, "the server is stopping")
 
     async def _show(self, rows: Sequence[Row]) -> None:
         # One at a time: a patch taken before a finished message must not be sent after it.

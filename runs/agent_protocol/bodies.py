@@ -14,7 +14,7 @@ from runs.agent_protocol.errors import Refused
 from runs.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from starlette.requests import Request
 
@@ -25,6 +25,8 @@ _DRAINED_BYTES = 64 << 20
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}\Z")
 _64_BIT_DIGITS = 18
+_LARGE_NUMBER = re.compile(rb"[0-9]{19}|[0-9][eE]\+?[0-9]{2}")  # or a text that looks like one
+_LIMIT = 2.0**63
 
 
 async def json_body(request: Request) -> dict[str, Any]:
@@ -38,8 +40,8 @@ async def json_body(request: Request) -> dict[str, Any]:
     body = _parsed(raw)
     if not isinstance(body, dict):
         raise Refused(422, "invalid", "the body must be a JSON object")
-    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
-        _check_depth(body)
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH or _LARGE_NUMBER.search(raw):
+        _check_containers(body)
     cleaned: dict[str, Any] = clean_json(body)  # type: ignore[assignment]
     return cleaned
 
@@ -80,17 +82,26 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) <= _64_BIT_DIGITS else float(digits)
 
 
-def _check_depth(body: dict[str, Any]) -> None:
-    level: list[tuple[str, Any]] = [(name, value) for name, value in body.items() if isinstance(value, dict | list)]
-    for _depth in range(MAX_DEPTH):
-        level = [(name, inner) for name, value in level for inner in _inside(value) if isinstance(inner, dict | list)]
+def _check_containers(body: dict[str, Any]) -> None:
+    """Refuse what nests too deeply, and numbers past 64 bits.
+
+    PostgreSQL gives such a number back with all its digits, which no encoder behind it takes.
+    """
+    level: list[tuple[str, Any]] = list(body.items())
+    for _depth in range(MAX_DEPTH + 1):
+        for name, value in level:
+            if isinstance(value, float) and abs(value) >= _LIMIT:
+                raise BadInput(name[:80], "a number in it does not fit into 64 bits")
+        level = [(name, inner) for name, value in level for inner in _inside(value)]
         if not level:
             return
     raise BadInput(level[0][0][:80], f"it is nested deeper than {MAX_DEPTH} levels")
 
 
-def _inside(value: Any) -> Any:
-    return value.values() if isinstance(value, dict) else value
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def path_id(request: Request, name: str) -> UUID:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -158,10 +159,9 @@ class RunHost:
             await self._leave()
 
     async def _until_woken(self) -> None:
-        try:
-            await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
-        except TimeoutError:
-            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(POLL_SECONDS):  # wait_for would lose a cancellation that comes with the wake
+                await self._wake.wait()
 
     async def _draw(self) -> int:
         """Claim a share of what waits and start executing it. Returns how much was claimed."""

@@ -35,6 +35,7 @@ runs: {{workers: 2}}
 class House:
     """A running installation with one person in it."""
 
+    home: Path
     environment: Mapping[str, str]
     server: Spoken
     url: str
@@ -49,7 +50,7 @@ class House:
         try:
             url = re.search(r"Ready after .*?(http://\S+)", server.wait_for("Ctrl-C stops", 60))
             assert url, server.text
-            house = cls(own, server, url[1].rstrip("/"))
+            house = cls(home, own, server, url[1].rstrip("/"))
             house.manage("createsuperuser", "--noinput", "--username", NAME, "--email", "lin@example.org")
         except BaseException:
             server.close()

@@ -31,10 +31,7 @@ def _titles(page: Page) -> list[str]:
 
 
 def _final_answer(page: Page) -> str:
-    page.wait_for_function(
-        "() => !document.querySelector('.prose.streaming') && document.querySelectorAll('article.msg.ai').length > 1",
-        timeout=SLOW,
-    )
+    page.wait_for_selector("[data-part=strip]", state="hidden", timeout=SLOW)  # nothing runs any more
     return page.locator("article.msg.ai .prose:not([hidden])").last.inner_text()
 
 
@@ -58,7 +55,7 @@ def test_three_children_write_files_from_the_prompts_words_and_the_lead_answers_
     assert any(word in frame["prompt"] for frame in created)
     written = house.ask("[t.parent_run_id and t.title for t in Thread.objects.filter(parent_run__isnull=False)]")
     assert len(written) == 3
-    read = [call for frame in frames for call in frame.get("tool_calls", ()) if call["name"] == "read_file"]
+    read = [call for frame in frames for call in frame.get("calls", ()) if call["name"] == "read_file"]
     assert len(read) >= 3
     assert word in answer
     assert all(re.search(re.escape(frame["title"]), " ".join(_titles(page))) for frame in created)
@@ -71,7 +68,7 @@ def test_a_killed_worker_costs_nothing_and_the_page_shows_what_the_log_says(
     lead, prompt = scripts.delegate_to(children)
     thread = house.new_chat(page, prompt)
     for child, _ in children:  # each has appended its line and waits for its next reply
-        model.wait_for(lambda child=child: len(model.calls_of(child)) == 2, timeout_seconds=40)
+        model.wait_for(lambda seen, child=child: len(seen.calls_of(child)) == 2, timeout_seconds=40)
     victim = house.ask("Run.objects.filter(depth=1, status='running').first().worker")
     house.kill_worker(victim)
     model.open_gate("all appended")
@@ -88,19 +85,11 @@ def test_a_killed_worker_costs_nothing_and_the_page_shows_what_the_log_says(
         assert card.get_attribute("data-status") == "done"
         assert str(ended[frame["task"]]["result"]) in card.inner_text()
     assert len([frame for frame in frames if frame["type"] == "run.ended"]) == 1
-    workspace = next(
-        folder for folder in (house_home(house) / "workspaces").iterdir() if not folder.name.startswith(".")
-    )
+    workspace = house.home / "workspaces" / thread
     lines = [(workspace / f"line-{number}.txt").read_text(encoding="utf-8").splitlines() for number in range(3)]
     assert lines == [[child] for child, _ in children]
     assert house.ask("[r.status for r in Run.objects.all()]") == ["success"] * 4
-    assert victim in house.ask("[e.data for e in Event.objects.filter(type='task.started')]").__str__()
-
-
-def house_home(house: House):
-    from pathlib import Path
-
-    return Path(house.environment["DEER_FLOW_HOME"])
+    assert any(frame.get("worker") == victim for frame in frames if frame["type"] == "task.started")
 
 
 def test_one_child_can_be_cancelled_and_the_lead_goes_on_with_the_others(
@@ -112,7 +101,7 @@ def test_one_child_can_be_cancelled_and_the_lead_goes_on_with_the_others(
     _done(page, 1)
     running = page.locator(f"{CARD}:not([data-status=done])")
     running.get_by_role("button", name=re.compile("Cancel")).first.click()
-    page.wait_for_selector(f"{CARD}[data-status=cancelled]", timeout=SLOW)
+    page.wait_for_selector(f"{CARD}[data-status=cancelled_by]", timeout=SLOW)
     page.wait_for_selector(f"text=ok:{lead}", timeout=SLOW)
 
 
@@ -121,7 +110,7 @@ def test_a_message_sent_meanwhile_waits_behind_the_answer_and_can_be_sent_now(
 ):
     _stuck, first = scripts.gated("never")
     house.new_chat(page, first)
-    page.wait_for_selector(".strip:not([hidden])", timeout=SLOW)
+    page.wait_for_selector("[data-part=strip]", timeout=SLOW)
     second, prompt = scripts.instant()
     house.send(page, prompt)
     page.wait_for_selector(".msg.user.waiting", timeout=SLOW)

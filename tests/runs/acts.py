@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
 from django_q.models import OrmQ
@@ -13,6 +13,9 @@ from runs.lifecycle import Ending, Finish, Held, Progress, StartChild, claims, c
 from runs.models import Event, Message, Run, Thread, new_id
 from runs.statuses import RunStatus
 from runs.transcript import load, text_of
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 CARD = {"display_name": "Scout", "max_turns": 50, "timeout_seconds": 1800}
 
@@ -70,8 +73,9 @@ def start_child(parent: Held, call_id: str = "call-1", **fields: Any) -> Run:
     return child
 
 
-def transcript(thread: Thread) -> list[str]:
-    return [f"{m['type']}: {text_of(m)}" for m in load([thread.pk]).get(thread.pk, [])]
+def transcript(thread: Thread | UUID) -> list[str]:
+    thread_id = thread.pk if isinstance(thread, Thread) else thread
+    return [f"{m['type']}: {text_of(m)}" for m in load([thread_id]).get(thread_id, [])]
 
 
 def events(thread: Thread, *kinds: EventType) -> list[Event]:

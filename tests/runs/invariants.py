@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from uuid import UUID
+from typing import TYPE_CHECKING
 
 import orjson
 from django_q.models import OrmQ
@@ -12,6 +11,10 @@ from django_q.models import OrmQ
 from runs.event_types import EventType
 from runs.models import Event, Message, Run, Thread
 from runs.statuses import ACTIVE, ENDED, RunStatus, ThreadStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
 
 
 def assert_whole(thread_ids: Iterable[UUID]) -> None:

@@ -155,6 +155,16 @@ async def test_a_thread_that_is_deleted_while_it_is_watched_harms_nobody(lin, lo
         assert (await page.next())["code"] == 4403
 
 
+async def test_a_socket_closes_when_the_server_stops_so_that_its_page_comes_back(lin, log, following):
+    run = await sync_to_async(log.run)()
+    async with socket(lin, log.thread.pk) as page:
+        await sync_to_async(log.message)(run.pk, {"type": "human", "content": "x"})
+        await page.frames(lambda f: True)
+        await following.stop()
+        message = await page.next()
+        assert (message["type"], message["code"]) == ("websocket.close", 1012)
+
+
 async def test_fifty_readers_of_one_thread_all_get_the_whole_reply_in_order(lin, log):
     run = await sync_to_async(log.run)()
     text = "word " * 60

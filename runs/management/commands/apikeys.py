@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
 
 from runs import api_keys
 from runs.errors import BadInput
 from runs.models import ApiKey
+
+_MOST_DAYS = 36_500
 
 
 class Command(BaseCommand):
@@ -22,6 +26,7 @@ class Command(BaseCommand):
         create.add_argument("--user", required=True)
         create.add_argument("--name", default="")
         create.add_argument("--scope", action="append", default=[], help="read, run or admin; may be repeated")
+        create.add_argument("--days", type=int, help="how long it is valid; without it, until it is revoked")
         listing = verbs.add_parser("list", help="all keys")
         revoke = verbs.add_parser("revoke", help="make a key useless at once")
         revoke.add_argument("id", type=int)
@@ -35,12 +40,15 @@ class Command(BaseCommand):
         owner = get_user_model().objects.filter(username=options["user"]).first()
         if owner is None:
             raise CommandError(f"no user {options['user']}", returncode=3)
+        scopes = options["scope"] or ["run"]
         try:
-            row, key = api_keys.make_key(owner, options["name"] or "command line", options["scope"] or ["run"])
+            expires_at = _after(options["days"])
+            row, key = api_keys.make_key(owner, options["name"] or "command line", scopes, expires_at)
         except BadInput as fault:
             raise CommandError(str(fault), returncode=2) from None
         if options["json"]:
-            self.stdout.write(json.dumps({"id": row.pk, "key": key, "scopes": row.scopes}))
+            until = expires_at.isoformat() if expires_at else None
+            self.stdout.write(json.dumps({"id": row.pk, "key": key, "scopes": row.scopes, "expires_at": until}))
         else:
             self.stdout.write(f"{key}\nKeep it: it is not shown again. Scopes: {', '.join(row.scopes)}.")
 
@@ -52,7 +60,7 @@ class Command(BaseCommand):
                 "name": row.name,
                 "prefix": row.prefix,
                 "scopes": row.scopes,
-                "revoked": row.revoked_at is not None,
+                "state": _state(row),
             }
             for row in ApiKey.objects.select_related("owner").order_by("pk")
         ]
@@ -60,7 +68,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(rows))
             return
         for row in rows:
-            state = "revoked" if row["revoked"] else ",".join(row["scopes"])
+            state = ",".join(row["scopes"]) if row["state"] == "valid" else row["state"]
             self.stdout.write(f"{row['id']:>4}  {row['prefix']}…  {row['user']}  {state}  {row['name']}")
 
     def _revoke(self, options: dict[str, Any]) -> None:
@@ -70,3 +78,17 @@ class Command(BaseCommand):
         self.stdout.write(
             json.dumps({"revoked": options["id"]}) if options["json"] else f"Key {options['id']} revoked."
         )
+
+
+def _after(days: int | None) -> datetime | None:
+    if days is None:
+        return None
+    if not 1 <= days <= _MOST_DAYS:
+        raise BadInput("days", f"expected 1 to {_MOST_DAYS}")
+    return timezone.now() + timedelta(days=days)
+
+
+def _state(key: ApiKey) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    return "expired" if key.expires_at is not None and key.expires_at <= timezone.now() else "valid"

@@ -11,7 +11,7 @@ from django_q.models import OrmQ
 from runs import services
 from runs.errors import BadInput, Fenced, RunNotFound, ThreadBusy, ThreadExists, ThreadNotFound
 from runs.event_types import EventType
-from runs.lifecycle import Progress, commit_one
+from runs.lifecycle import Cancel, Progress, commit, commit_one
 from runs.models import Event, Message, Run, Thread
 from runs.services import MultitaskStrategy
 from runs.statuses import RunStatus, ThreadStatus
@@ -260,9 +260,7 @@ def test_a_cancelled_run_gives_the_turn_to_the_next(thread):
 def test_cancelling_the_active_run_and_the_one_behind_it_in_one_commit_leaves_the_thread_idle(thread):
     first = services.start_run(thread=thread, text="first")
     second = services.start_run(thread=thread, text="second")
-    verbs = [*services._cancels(first.pk, RunStatus.CANCELLED, "lin")]
-    verbs += services._cancels(second.pk, RunStatus.CANCELLED, "lin")
-    assert services.commit(verbs) == [True, True]
+    assert commit([Cancel(run_id=run.pk, lock_threads=(thread.pk,)) for run in (first, second)]) == [True, True]
     assert_whole([thread.pk])
     assert_queue_whole()
 

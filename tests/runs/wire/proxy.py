@@ -13,7 +13,7 @@ _STREAMS = (b"text/event-stream", b"transfer-encoding: chunked")
 
 
 class DroppingProxy:
-    """Passes bytes on. The nth answer that is a stream is cut after the nth number of its bytes; later ones are whole."""
+    """Passes bytes on. The nth streaming answer is cut after the nth number of its bytes; later ones are whole."""
 
     def __init__(self, port: int, cuts: Sequence[int]) -> None:
         self._port = port

@@ -124,9 +124,7 @@ async def test_a_reading_key_reads_and_does_nothing_else(web: WebServer, anna: C
     await reader.close()
 
 
-async def test_an_administrators_key_may_everything_on_its_own_threads_only(
-    web: WebServer, annas: tuple[str, str]
-):
+async def test_an_administrators_key_may_everything_on_its_own_threads_only(web: WebServer, annas: tuple[str, str]):
     admin = await make_caller(web.url, ("admin",))
     assert await admin.thread()
     in_shape(await request(admin, READS[0], *annas), 404, "not_found")
@@ -134,7 +132,7 @@ async def test_an_administrators_key_may_everything_on_its_own_threads_only(
 
 
 async def test_a_key_may_also_come_as_a_bearer_token(anna: Caller):
-    headers = {"x-api-key": "", "authorization": f"bearer  {anna.key} "}
+    headers = {"x-api-key": "", "authorization": f"bearer  {anna.key}"}
     assert (await anna.post("/threads", {}, headers=headers)).status_code == 200
 
 
@@ -177,7 +175,7 @@ async def test_the_host_must_be_one_of_ours(anna: Caller):
         ("DELETE", "/threads/{thread}", 405, "method_not_allowed"),
         ("DELETE", "/threads/{thread}/runs/{run}", 405, "method_not_allowed"),
         ("GET", "/threads/{thread}/runs/{run}/cancel", 405, "method_not_allowed"),
-        ("BREW", "/threads/{thread}", 405, "method_not_allowed"),
+        ("PUT", "/threads/{thread}", 405, "method_not_allowed"),
     ],
 )
 async def test_what_is_not_there_says_so_in_the_wires_shape(

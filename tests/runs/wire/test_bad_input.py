@@ -68,6 +68,8 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("input.messages[0].status", message(role="tool", tool_call_id="a", status="odd")),
     ("metadata", {"metadata": [1]}),
     ("metadata", {"metadata": {"big": "x" * 70_000}}),
+    ("metadata", {"metadata": {"n": 123456789012345678901234567890}}),
+    ("input", message(content=[{"type": "text", "text": "x", "n": -1e30}])),
     ("context", {"context": "x"}),
     ("config", {"config": []}),
     ("config.configurable", {"config": {"configurable": 1}}),
@@ -148,20 +150,19 @@ async def test_a_body_that_cannot_be_read_is_refused(
         in_shape(await anna.http.post(path, content=raw, headers=headers), status, code)
 
 
-@pytest.mark.parametrize("bad", ["x", "1", "%00", "..", "%ff", "00000000-0000-0000-0000-00000000000g", "a" * 5000, "%2F"])
+@pytest.mark.parametrize("bad", ["x", "1", "%00", "%ff", "00000000-0000-0000-0000-00000000000g", "a" * 5000])
 async def test_an_id_that_is_none_is_named(anna: Caller, bad: str):
     thread_id = await anna.thread()
-    if bad != "..":
-        body = in_shape(await anna.http.get(f"/threads/{bad}"), *((404, "not_found") if bad == "%2F" else (422, "invalid")))
-        assert body["metadata"].get("field") in {"thread_id", None}
+    body = in_shape(await anna.http.get(f"/threads/{bad}"), 422, "invalid")
+    assert body["metadata"]["field"] == "thread_id"
     for path in ("", "/join", "/stream"):
         answer = await anna.http.get(f"/threads/{thread_id}/runs/{bad}{path}")
-        assert answer.status_code in {404, 405, 422}, answer.text
-        assert isinstance(answer.json()["detail"], str)
+        assert in_shape(answer, 422, "invalid")["metadata"]["field"] == "run_id"
 
 
 @pytest.mark.parametrize(
-    "query", ["limit=x", "limit=-1", "offset=1e3", "limit=", "offset=99999999999", "status=odd", "select=secret", "limit=٣"]
+    "query",
+    ["limit=x", "limit=-1", "offset=1e3", "limit=", "offset=99999999999", "status=odd", "select=secret", "limit=٣"],
 )
 async def test_a_wrong_page_is_refused(anna: Caller, query: str):
     thread_id = await anna.thread()
@@ -201,7 +202,7 @@ async def test_the_options_of_a_full_request_that_change_nothing_are_taken(anna:
 
 async def test_text_that_no_database_takes_is_made_storable(anna: Caller):
     raw = (
-        b'{"assistant_id":"lead_agent","metadata":{"a\\u0000":"\\udfff","n":123456789012345678901234567890},'
+        b'{"assistant_id":"lead_agent","metadata":{"a\\u0000":"\\udfff","n":18446744073709551615},'
         b'"input":{"messages":[{"role":"user","content":"nul \\u0000 half \\ud800 pair \\ud83d\\ude00"}]}}'
     )
     thread_id = await anna.thread()
@@ -211,7 +212,7 @@ async def test_text_that_no_database_takes_is_made_storable(anna: Caller):
     assert contents(answer.json())[0] == "nul \ufffd half \ufffd pair \U0001f600"
     (run,) = await anna.sdk.runs.list(thread_id)
     assert run["metadata"]["a\ufffd"] == "\ufffd"
-    assert run["metadata"]["n"] == pytest.approx(1.2345678901234568e29)
+    assert run["metadata"]["n"] == 18446744073709551615
 
 
 async def test_messages_of_other_kinds_and_spellings_are_taken_over(anna: Caller):
@@ -221,7 +222,12 @@ async def test_messages_of_other_kinds_and_spellings_are_taken_over(anna: Caller
         "plain words",
         {"role": "assistant", "content": "", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c1", "content": "a.txt"},
-        {"role": "user", "content": [{"type": "text", "text": scripts.says("Read.")[1]}], "id": "own-id", "name": "Ann"},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": scripts.says("Read.")[1]}],
+            "id": "own-id",
+            "name": "Ann",
+        },
     ]
     thread_id = await anna.thread()
     values = await anna.sdk.runs.wait(thread_id, "lead_agent", input={"messages": history})
@@ -248,8 +254,13 @@ def fuzzer(web: WebServer) -> Any:
         runner.run(caller.close())
 
 
-scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.sampled_from(
-    ["lead_agent", "values", "user", "interrupt", "reject", "create", "cancel", "\ud800", "\x00"]
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from(["lead_agent", "values", "user", "interrupt", "reject", "create", "cancel", "\ud800", "\x00"])
 )
 names = st.text(max_size=8) | st.sampled_from(
     ["messages", "role", "type", "content", "text", "id", "tool_calls", "args", "configurable", "max_total_subagents"]

@@ -45,9 +45,8 @@ async def test_a_created_run_is_pending_and_can_be_joined_read_and_listed(anna: 
 
 async def test_runs_are_listed_newest_first_by_page_status_and_field(anna: Caller):
     thread_id = await anna.thread()
-    made = []
-    for _ in range(3):
-        made.append((await anna.sdk.runs.create(thread_id, LEAD, input=said(scripts.instant()[1])))["run_id"])
+    body = said(scripts.instant()[1])
+    made = [(await anna.sdk.runs.create(thread_id, LEAD, input=body))["run_id"] for _ in range(3)]
     await anna.sdk.runs.join(thread_id, made[-1])
     assert [run["run_id"] for run in await anna.sdk.runs.list(thread_id)] == made[::-1]
     assert [run["run_id"] for run in await anna.sdk.runs.list(thread_id, limit=1, offset=1)] == [made[1]]
@@ -100,9 +99,7 @@ async def test_an_interrupting_run_ends_the_running_one_and_keeps_its_message(an
 async def test_an_interrupting_run_on_an_idle_thread_does_not_interrupt_itself(anna: Caller):
     thread_ids = [await anna.thread() for _ in range(10)]
     for thread_id in thread_ids:
-        await anna.sdk.runs.create(
-            thread_id, LEAD, input=said(scripts.instant()[1]), multitask_strategy="interrupt"
-        )
+        await anna.sdk.runs.create(thread_id, LEAD, input=said(scripts.instant()[1]), multitask_strategy="interrupt")
     for thread_id in thread_ids:
         (run,) = await anna.sdk.runs.list(thread_id)
         await anna.sdk.runs.join(thread_id, run["run_id"])
@@ -170,7 +167,7 @@ async def test_a_run_that_waits_its_turn_can_be_cancelled(anna: Caller, model: S
 
 async def test_a_failed_run_is_told_by_wait_join_run_and_thread(anna: Caller):
     thread_id, prompt = await anna.thread(), scripts.flaky([500] * 9)[1]
-    with pytest.raises(Exception, match="^model_server_error: "):
+    with pytest.raises(Exception, match=r"^model_server_error: "):
         await anna.sdk.runs.wait(thread_id, LEAD, input=said(prompt))
     body = await anna.sdk.runs.wait(thread_id, LEAD, input=said(prompt), raise_error=False)
     assert body["__error__"]["error"] == "model_server_error"

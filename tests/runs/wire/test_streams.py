@@ -153,7 +153,9 @@ async def test_a_cancelled_runs_stream_just_ends(anna: Caller, model: ScriptedMo
 async def test_a_waiting_runs_stream_says_nothing_of_the_run_before_it(anna: Caller, model: ScriptedModel):
     thread_id = await anna.thread()
     await anna.sdk.runs.create(thread_id, LEAD, input=said(scripts.gated("before")[1]))
-    run = await anna.sdk.runs.create(thread_id, LEAD, input=said(scripts.says("Mine.")[1]), stream_mode=["updates", "values"])
+    run = await anna.sdk.runs.create(
+        thread_id, LEAD, input=said(scripts.says("Mine.")[1]), stream_mode=["updates", "values"]
+    )
     stream = asyncio.create_task(stream_of(anna, f"/threads/{thread_id}/runs/{run['run_id']}"))
     model.open_gate("before")
     events = await stream

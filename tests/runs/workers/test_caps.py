@@ -58,7 +58,7 @@ def test_a_token_budget_ends_a_subagent_that_has_an_answer(house: House):
     assert capped.total_tokens == 920
     (ended,) = house.events(capped, EventType.RUN_ENDED)
     assert ended["detail"]["limit"] == 500
-    assert ended["detail"]["layer"] == "config.yaml subagents.agents.general-purpose"
+    assert ended["detail"]["layer"] == "subagents.agents.general-purpose.token_budget.max_tokens"
 
 
 def test_a_token_budget_without_an_answer_is_an_error(house: House):
@@ -100,10 +100,10 @@ def test_a_subagent_that_runs_out_of_time_keeps_its_words_and_leaves_the_lead_al
     assert fine.status == RunStatus.SUCCESS
     assert house.said(timed_out) == "Some of the "
     (ended,) = house.events(timed_out, EventType.RUN_ENDED)
-    assert ended["detail"] == {"limit": 1, "layer": "config.yaml subagents.agents.general-purpose"}
+    assert ended["detail"] == {"limit": 1, "layer": "subagents.agents.general-purpose.timeout_seconds"}
     result = next(r for r in house.results(run) if r["artifact"]["child_run_id"] == str(timed_out.pk))
     assert result["artifact"]["subagent_status"] == "timed_out"
-    assert "Some of the " in str(result["content"])
+    assert str(result["content"]).endswith("Some of the")
 
 
 def test_a_lead_that_runs_out_of_time_stops_its_children(house: House, model: ScriptedModel):
