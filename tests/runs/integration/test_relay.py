@@ -54,6 +54,7 @@ class Watched(Relay):
         self.bells: list[HandBell] = []
         super().__init__(doorbell=self._bell_for, look_seconds=look_seconds)
         self.reads = 0
+        self._read_more = asyncio.Condition()
         self.after_read: Any = None
 
     def _bell_for(self, listener: Listener) -> HandBell:
@@ -63,9 +64,15 @@ class Watched(Relay):
     def ring(self, ring: Ring = EVERYTHING) -> None:
         self.bells[0].ring(ring)
 
+    async def until_read(self, count: int) -> None:
+        async with asyncio.timeout(20), self._read_more:
+            await self._read_more.wait_for(lambda: self.reads >= count)
+
     async def _call(self, function: Any, *arguments: Any) -> Any:
         result = await super()._call(function, *arguments)
-        self.reads += 1
+        async with self._read_more:
+            self.reads += 1
+            self._read_more.notify_all()
         if self.after_read is not None:
             act, self.after_read = self.after_read, None
             await act()
@@ -202,8 +209,7 @@ async def test_a_number_beyond_the_end_counts_as_the_end(database, conversation)
         followers = [Follower(relay, run.thread_id, after) for after in (BEGUN + 1, 10**15)]
         there = Follower(relay, run.thread_id)
         await there.until(BEGUN)
-        while relay.reads < 4:  # each has looked where the thread ends
-            await asyncio.sleep(0)
+        await relay.until_read(4)  # each has looked where the thread ends
         await write(database, held)
         relay.ring()
         assert [await follower.until(BEGUN + 1) for follower in followers] == [[BEGUN + 1]] * 2
@@ -231,7 +237,7 @@ async def test_a_long_conversation_comes_whole_and_without_the_pieces_of_finishe
 
 
 async def test_a_follower_far_behind_a_fast_writer_misses_nothing(database, conversation):
-    run, held = conversation
+    run, _held = conversation
     async with running(Watched()) as relay:
         there = Follower(relay, run.thread_id)
         await there.until(BEGUN)
@@ -274,8 +280,7 @@ async def test_a_follower_whose_remaining_rows_were_all_pruned_goes_on_with_the_
         behind = Follower(relay, run.thread_id, after=7)
         there = Follower(relay, run.thread_id)
         await there.until(5)
-        while relay.reads < 4:
-            await asyncio.sleep(0)
+        await relay.until_read(4)
         await write(database, held)
         relay.ring()
         assert await behind.until(last + 1) == [last + 1]
@@ -284,7 +289,7 @@ async def test_a_follower_whose_remaining_rows_were_all_pruned_goes_on_with_the_
 
 
 async def test_threads_do_not_get_each_others_rows(database, conversation):
-    run, held = conversation
+    _run, held = conversation
     other = await database.call(started)
     async with running(Relay()) as relay:
         follower = Follower(relay, other.thread_id)
@@ -334,7 +339,7 @@ async def test_rings_in_a_burst_share_reads_and_silence_costs_none(database, con
 _WRITER = """
 import sys, django
 django.setup()
-from runs.lifecycle import Held, Progress
+from runs.lifecycle import Held, Progress, commit_one
 from runs.event_types import Delta
 from uuid import UUID
 held = Held(UUID(sys.argv[1]), UUID(sys.argv[2]), int(sys.argv[3]))
@@ -375,10 +380,7 @@ async def test_after_a_database_error_followers_get_what_they_missed(database, c
         try:
             await database.call(lambda: Thread.objects.filter(pk=run.thread_id).update(last_seq=BEGUN + 2))
             relay.ring()
-            before = relay.reads
-            async with asyncio.timeout(10):
-                while relay.reads < before + 2:  # it looks again, in spite of the error
-                    await asyncio.sleep(0.001)
+            await relay.until_read(relay.reads + 2)  # it looks again, in spite of the error
             await database.call(lambda: Thread.objects.filter(pk=run.thread_id).update(last_seq=BEGUN + 1))
         finally:
             await database.call(_rename_events, "runs_event_away", "runs_event")
