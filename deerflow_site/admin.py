@@ -49,11 +49,15 @@ def stylesheet(_request: HttpRequest) -> str:
     return static("deerflow_site/admin.css")
 
 
+def _sentence_case(name: str) -> str:
+    return name[:1].upper() + name[1:]  # str.capitalize would make "Api keys"
+
+
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """The sidebar: every registered page this person may see, in our groups."""
     pages = {
         model: {
-            "title": str(model._meta.verbose_name_plural).capitalize(),
+            "title": _sentence_case(str(model._meta.verbose_name_plural)),
             "icon": _ICONS.get(str(model._meta.model_name), "circle"),
             "link": reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"),
         }

@@ -6,6 +6,7 @@ Neither importing this module nor serving pages imports langchain or a provider:
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -26,6 +27,9 @@ from django.conf import settings  # noqa: E402
 from runs.agent_protocol.asgi import application as _agent_protocol  # noqa: E402
 from runs.relay import relay  # noqa: E402
 from runs.routing import websocket_urlpatterns  # noqa: E402
+
+# WhiteNoise hands files over as plain iterators; Django reads them in a thread and says so at each first file.
+warnings.filterwarnings("ignore", "StreamingHttpResponse must consume synchronous iterators", Warning)
 
 type_scope = dict[str, Any]
 type_receive = Callable[[], Awaitable[dict[str, Any]]]

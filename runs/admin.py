@@ -56,7 +56,7 @@ class ReadOnlyAdmin(_Base):
 class RunAdmin(ReadOnlyAdmin):
     """All runs, leads and children, with the worker that executed each."""
 
-    list_display = ["short_id", "agent", "title_or_owner", "status_badge", "worker", "turns", "tokens", "duration"]
+    list_display = ["short_id", "agent", "title_or_owner", "status_badge", "on_worker", "turns", "tokens", "duration"]
     list_filter = ["status", "agent", "depth"]
     list_filter_sheet = False
     list_select_related = ["thread__owner"]
@@ -107,6 +107,10 @@ class RunAdmin(ReadOnlyAdmin):
     def status_badge(self, run: Run) -> tuple[str, str]:
         shown = run.get_status_display()
         return run.status, f"{shown}, {_('cut short')}" if run.stop_reason else shown
+
+    @display(description=_("worker"), ordering="worker")
+    def on_worker(self, run: Run) -> SafeString | str:
+        return format_html('<span style="white-space: nowrap">{}</span>', run.worker) if run.worker else "–"
 
     @display(description=_("turns"), ordering="model_calls")
     def turns(self, run: Run) -> int:

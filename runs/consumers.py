@@ -14,6 +14,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 
 from runs.relay import relay
 from runs.web.frames import Feed, Frame, Row
+from runs.web.language import language_of
 from runs.web.resume import Access, cursor_of, open_reply
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class ThreadConsumer(AsyncWebsocketConsumer):
 
     async def connect(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
-        self._feed = Feed()
+        self._feed = Feed(language_of(self.scope))
         self._sending = asyncio.Lock()
         self._held_back = asyncio.Event()
         thread_id: UUID = self.scope["url_route"]["kwargs"]["thread_id"]

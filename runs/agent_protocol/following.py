@@ -19,15 +19,41 @@ from runs.agent_protocol.sse import END, Frames, follow_run, frame
 from runs.statuses import ENDED
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+    from collections.abc import AsyncGenerator, Callable, Coroutine
 
-    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
 
     from runs.models import Run
 
 HEARTBEAT_SECONDS = 5.0
 _NEWLINE, _COMMENT = b"\n", b": heartbeat\n\n"
+Left = asyncio.Future[None]
 _SSE_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+class LastingResponse(StreamingResponse):
+    """A body that is told when the client has left, instead of being cancelled in the middle of whatever it does."""
+
+    def __init__(self, body: Callable[[Left], AsyncGenerator[bytes, None]], **options: Any) -> None:
+        super().__init__((), **options)
+        self._body = body
+
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        left = asyncio.ensure_future(_left(receive))
+        try:
+            async with aclosing(self._body(left)) as pieces:
+                async for piece in pieces:
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            if not left.done():
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            left.cancel()
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def place_of(run: Run) -> str:
@@ -35,15 +61,17 @@ def place_of(run: Run) -> str:
     return f"/threads/{run.thread_id}/runs/{run.pk}"
 
 
-def joined(run: Run, *, cancel_on_disconnect: bool = False) -> Response:
+def joined(run: Run, *, cancel_on_disconnect: bool = False) -> LastingResponse:
     """The run's final values when it has ended; newlines until then, which JSON allows, keep the connection open."""
 
-    async def body() -> AsyncIterator[bytes]:
+    async def body(left: Left) -> AsyncGenerator[bytes, None]:
         frames = Frames(run.pk, (), Position(run.base_seq))
-        async with aclosing(_lasting(run, frames, run.base_seq, _NEWLINE, cancel_on_disconnect)) as pieces:
+        async with aclosing(_lasting(run, frames, run.base_seq, _NEWLINE, left, cancel_on_disconnect)) as pieces:
             async for piece in pieces:
                 if piece is _NEWLINE:
                     yield piece
+        if left.done():
+            return
         if frames.error:
             yield orjson.dumps({"__error__": frames.error})
         else:
@@ -52,12 +80,12 @@ def joined(run: Run, *, cancel_on_disconnect: bool = False) -> Response:
 
     place = place_of(run)
     headers = {"Content-Location": place, "Location": f"{place}/join"}
-    return StreamingResponse(body(), media_type="application/json", headers=headers)
+    return LastingResponse(body, media_type="application/json", headers=headers)
 
 
 async def streamed(
     run: Run, *, modes: tuple[str, ...] = (), last_event_id: str = "", cancel_on_disconnect: bool = False
-) -> Response:
+) -> LastingResponse:
     """The run's events. From its beginning, or past a Last-Event-ID that this server may have sent.
 
     Without modes: those of that id, else those the run was created with.
@@ -69,17 +97,17 @@ async def streamed(
     state, partial = await database().call(_so_far, run, wanted, start.rows_after)
     frames = Frames(run.pk, wanted, start, state=state, partial=partial)
 
-    async def body() -> AsyncIterator[bytes]:
+    async def body(left: Left) -> AsyncGenerator[bytes, None]:
         if seen is None:
             metadata = b'{"run_id":"%s","attempt":%d}' % (str(run.pk).encode(), max(1, run.attempt))
             yield frame(("metadata", metadata), start)
-        async with aclosing(_lasting(run, frames, start.rows_after, _COMMENT, cancel_on_disconnect)) as pieces:
+        async with aclosing(_lasting(run, frames, start.rows_after, _COMMENT, left, cancel_on_disconnect)) as pieces:
             async for piece in pieces:
                 yield piece
 
     place = place_of(run)
     headers = {**_SSE_HEADERS, "Location": f"{place}/stream", "Content-Location": place}
-    return StreamingResponse(body(), media_type="text/event-stream; charset=utf-8", headers=headers)
+    return LastingResponse(body, media_type="text/event-stream; charset=utf-8", headers=headers)
 
 
 async def _known(run: Run, last_event_id: str) -> Position | None:
@@ -99,36 +127,42 @@ def _so_far(run: Run, modes: tuple[str, ...], after: int) -> tuple[list[str], di
 
 
 async def _lasting(
-    run: Run, frames: Frames, after: int, beat: bytes, cancel_on_disconnect: bool
+    run: Run, frames: Frames, after: int, beat: bytes, left: Left, cancel_on_disconnect: bool
 ) -> AsyncGenerator[bytes, None]:
-    """Frames until the run has ended, and `beat` whenever nothing came for HEARTBEAT_SECONDS."""
+    """Frames until the run has ended or the client has left, and `beat` when nothing came for HEARTBEAT_SECONDS."""
     if run.status in ENDED:
         ended_at = await database().call(end_seq, run.pk, run.thread_id)
         if ended_at is None or after >= ended_at:
             yield frame(END)
             return
-    pieces = follow_run(run.thread_id, after, frames)
-    upcoming: asyncio.Future[bytes | None] | None = None
-    finished = False
     try:
-        while True:
+        async with aclosing(_with_heartbeat(follow_run(run.thread_id, after, frames), beat, left)) as pieces:
+            async for piece in pieces:
+                yield piece
+    finally:
+        if cancel_on_disconnect and not frames.ended:
+            # This request is over, perhaps being cancelled: what it asks for must outlive it.
+            _outliving(_cancel_abandoned(run))
+
+
+async def _with_heartbeat(pieces: AsyncGenerator[bytes, None], beat: bytes, left: Left) -> AsyncGenerator[bytes, None]:
+    upcoming: asyncio.Future[bytes | None] | None = None
+    try:
+        while not left.done():
             upcoming = upcoming or asyncio.ensure_future(anext(pieces, None))
-            if not (await asyncio.wait([upcoming], timeout=HEARTBEAT_SECONDS))[0]:
+            await asyncio.wait((upcoming, left), timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if upcoming.done():
+                piece, upcoming = upcoming.result(), None
+                if piece is None:
+                    return
+                yield piece
+            elif not left.done():
                 yield beat
-                continue
-            piece, upcoming = upcoming.result(), None
-            if piece is None:
-                finished = True
-                return
-            yield piece
     finally:
         if upcoming is not None:
             upcoming.cancel()  # which ends `pieces` too: it cannot be closed while it is being waited for
         else:
             await pieces.aclose()
-        if cancel_on_disconnect and not finished and not frames.ended:
-            # The connection is gone and this task is being cancelled: the request to stop must outlive it.
-            _outliving(_cancel_abandoned(run))
 
 
 _abandoned: set[asyncio.Task[None]] = set()

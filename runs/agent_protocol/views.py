@@ -10,7 +10,7 @@ from django.db import IntegrityError
 from starlette.responses import Response
 
 from runs import services
-from runs.agent_protocol.access import caller_of, database
+from runs.agent_protocol.access import asked, caller_of, database
 from runs.agent_protocol.bodies import a_choice, an_id, json_body, path_id, refuse_unsupported, some_metadata
 from runs.agent_protocol.errors import Refused
 from runs.agent_protocol.following import joined, place_of, streamed
@@ -57,8 +57,10 @@ async def create_thread(request: Request) -> Response:
 
 
 async def get_thread(request: Request) -> Response:
-    caller = await caller_of(request, Scope.READ)
-    return json_response(await database().call(thread_answer, path_id(request, "thread_id"), caller.owner_id))
+    def answer(caller: Caller) -> bytes:
+        return thread_answer(path_id(request, "thread_id"), caller.owner_id)
+
+    return json_response(await asked(request, Scope.READ, answer))
 
 
 async def create_run(request: Request) -> Response:
@@ -77,18 +79,14 @@ async def stream_run(request: Request) -> Response:
 
 
 async def get_runs(request: Request) -> Response:
-    caller = await caller_of(request, Scope.READ)
-    limit, offset = _count(request, "limit", 10), _count(request, "offset", 0)
-    status, fields = request.query_params.get("status"), request.query_params.getlist("select")
-    runs = await database().call(
-        list_runs,
-        path_id(request, "thread_id"),
-        caller.owner_id,
-        status,
-        min(limit, _MOST_RUNS_PER_PAGE),
-        offset,
-    )
-    return json_response([_selected(run_object(run), fields) for run in runs])
+    def found(caller: Caller) -> list[Run]:
+        limit, offset = _count(request, "limit", 10), _count(request, "offset", 0)
+        status = request.query_params.get("status")
+        thread_id = path_id(request, "thread_id")
+        return list_runs(thread_id, caller.owner_id, status, min(limit, _MOST_RUNS_PER_PAGE), offset)
+
+    fields = request.query_params.getlist("select")
+    return json_response([_selected(run_object(run), fields) for run in await asked(request, Scope.READ, found)])
 
 
 async def get_run(request: Request) -> Response:
@@ -109,24 +107,25 @@ async def join_stream(request: Request) -> Response:
 
 
 async def cancel_run(request: Request) -> Response:
-    caller = await caller_of(request, Scope.RUN)
-    run = await _run(request, caller)
-    if request.query_params.get("action", "interrupt") != "interrupt":
-        raise BadInput("action", "this server supports only interrupt")
-    if not await database().call(lambda: services.cancel_run(run_id=run.pk, by=caller.username)):
-        raise Refused(404, "already_ended", f"run {run.pk} has already ended")
-    if _yes(request, "wait"):
-        return joined(run)
-    return Response(status_code=202)
+    def cancelled(caller: Caller) -> Run:
+        run = _run_in(request, caller)
+        if request.query_params.get("action", "interrupt") != "interrupt":
+            raise BadInput("action", "this server supports only interrupt")
+        if not services.cancel_run(run_id=run.pk, by=caller.username):
+            raise Refused(404, "already_ended", f"run {run.pk} has already ended")
+        return run
+
+    run = await asked(request, Scope.RUN, cancelled)
+    return joined(run) if _yes(request, "wait") else Response(status_code=202)
 
 
 # --- shared ---------------------------------------------------------------------------------------------------------
 async def _found(request: Request, scope: Scope) -> Run:
-    return await _run(request, await caller_of(request, scope))
+    return await asked(request, scope, lambda caller: _run_in(request, caller))
 
 
-async def _run(request: Request, caller: Caller) -> Run:
-    return await database().call(find_run, path_id(request, "thread_id"), path_id(request, "run_id"), caller.owner_id)
+def _run_in(request: Request, caller: Caller) -> Run:
+    return find_run(path_id(request, "thread_id"), path_id(request, "run_id"), caller.owner_id)
 
 
 async def _created(request: Request) -> tuple[Run, RunRequest]:

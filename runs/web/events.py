@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import orjson
 from channels.db import database_sync_to_async
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils import translation
 from django.views.decorators.http import require_GET
 
 from runs import log
@@ -43,7 +44,7 @@ async def events(request: HttpRequest, thread_id: UUID) -> HttpResponseBase:
     if rows and not await database_sync_to_async(may_read)(user, thread_id):
         return no_such_thread()
     seen = await database_sync_to_async(open_reply)(thread_id, after) if rows else []
-    feed = Feed()
+    feed = Feed(translation.get_language() or "en")
     # Each answer stands for itself: nothing is held back for a later one.
     frames = await asyncio.to_thread(lambda: [*feed.take([*seen, *rows], now=0.0), *feed.flush(now=time.monotonic())])
     content = orjson.dumps({"frames": frames, "next": rows[-1].seq if rows else after})

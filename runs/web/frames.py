@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
+from django.utils import translation
 
 from engine.text import shorten
 from runs.event_types import EventType
+from runs.explain import why
 from runs.transcript import text_of
 from runs.web.markdown import to_html
 from runs.web.streaming import StreamedReply
@@ -61,7 +63,8 @@ class Feed:
     message never is. Times are seconds of a monotonic clock, passed in.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, language: str = "en") -> None:
+        self._language = language  # why a run was stopped is said in the reader's language, whoever stored it
         self._replies: dict[str, StreamedReply] = {}
         self._run_of: dict[str, str] = {}
         self._pending: dict[str, _Pending] = {}
@@ -75,7 +78,7 @@ class Feed:
                 self._push(row, payload, now)
                 continue
             frames.extend(self._superseding(row, payload, now))
-            frames.append(_frame(row, payload))
+            frames.append(_frame(row, payload, self._language))
         frames.extend(self.flush(now=now))
         return frames
 
@@ -109,6 +112,11 @@ class Feed:
         """What must be shown before `row`: the rest of the replies its run leaves unfinished."""
         if row.type == EventType.MESSAGE:
             self._forget(str(payload.get("id", "")))
+            return []
+        if row.type == EventType.RUN_STARTED:
+            # What a lost worker was writing will be written again under another id.
+            for key in [key for key, run_id in self._run_of.items() if run_id == str(row.run_id)]:
+                self._forget(key)
             return []
         if row.type != EventType.RUN_ENDED:
             return []
@@ -157,11 +165,11 @@ def _payload(text: str) -> dict[str, Any]:
     return payload if isinstance(payload, dict) else {}
 
 
-def _frame(row: Row, payload: dict[str, Any]) -> Frame:
+def _frame(row: Row, payload: dict[str, Any], language: str) -> Frame:
     if row.type == EventType.MESSAGE:
         payload = _message(payload)
-    elif row.type == EventType.TASK_ENDED and isinstance(payload.get("result"), str):
-        payload["html"] = to_html(payload["result"])
+    elif row.type in {EventType.TASK_ENDED, EventType.RUN_ENDED}:
+        payload = _ending(payload, language)
     return {
         **payload,
         "seq": row.seq,
@@ -169,6 +177,21 @@ def _frame(row: Row, payload: dict[str, Any]) -> Frame:
         "at": row.at.isoformat(),
         "run_id": str(row.run_id),
     }
+
+
+def _ending(payload: dict[str, Any], language: str) -> dict[str, Any]:
+    if isinstance(payload.get("result"), str):
+        payload["html"] = to_html(payload["result"])
+    detail = payload.get("detail")
+    with translation.override(language):
+        payload["why"] = why(
+            status=str(payload.get("status", "")),
+            stop_reason=str(payload.get("stop_reason", "")),
+            error_code=str(payload.get("error_code", "")),
+            detail=detail if isinstance(detail, dict) else None,
+            cancelled_by=str(payload.get("cancelled_by", "")),
+        )
+    return payload
 
 
 def _message(wire: Mapping[str, Any]) -> dict[str, Any]:

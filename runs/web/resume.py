@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ACCESS_SECONDS = 1.0  # how long one look at the rights of a reader holds while events keep coming
 
+# After these nothing more is added to a reply: it is whole, its run is over, or another worker begins it anew.
+_CLOSING = (EventType.MESSAGE, EventType.RUN_ENDED, EventType.RUN_STARTED)
 MAX_CURSOR = 2**63 - 1
 
 
@@ -40,7 +42,7 @@ def open_reply(thread_id: UUID, after: int) -> list[Event]:
     if last is None:
         return []
     run = seen.filter(run_id=last.run_id)
-    closing = run.filter(type__in=(EventType.MESSAGE, EventType.RUN_ENDED)).order_by("-seq").first()
+    closing = run.filter(type__in=_CLOSING).order_by("-seq").first()
     if closing is not None and closing.seq > last.seq:
         return []
     began = closing.seq if closing is not None else 0

@@ -15,7 +15,7 @@ from django.test import Client
 from playwright.async_api import BrowserContext, Page, async_playwright, expect
 
 from runs.event_types import Delta, RunEnded, RunStarted, TaskEnded, TaskStarted, TaskStep
-from runs.models import Run
+from runs.models import Run, Thread
 from tests.site.processes import Spoken
 from tests.web import histories
 from tests.web.chromium import launch
@@ -263,6 +263,7 @@ async def test_nothing_typed_is_lost_when_it_cannot_be_sent(tab, owner, server):
 
 async def test_on_a_phone_the_conversations_are_a_drawer_that_keys_can_use(tab, owner):
     log = await sync_to_async(histories.working)(owner, at=datetime.now(UTC) - timedelta(seconds=112))
+    await Thread.objects.filter(pk=log.thread.pk).aupdate(title="A title far longer than any phone is wide, " * 3)
     page = await opened(tab, log)
     await page.set_viewport_size({"width": 390, "height": 844})
     await expect(page.locator("#dock")).to_be_hidden()

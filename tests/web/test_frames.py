@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs.event_types import Delta, EventType, Fact, RunEnded, TaskEnded
+from runs.event_types import Delta, EventType, Fact, RunEnded, RunStarted, TaskEnded
 from runs.web.frames import Feed, salient_argument
 
 RUN = uuid4()
@@ -166,3 +166,18 @@ def _fits(value: object) -> bool:
 )
 def test_one_argument_stands_for_a_tool_call(arguments, said):
     assert salient_argument(arguments) == said
+
+
+def test_why_a_run_was_stopped_is_said_in_the_readers_language():
+    ended = RunEnded(status="timeout", error_code="timed_out", detail={"limit": 300, "layer": "runs.timeout_seconds"})
+    (english,) = Feed().take([fact(1, ended)], now=0)
+    (chinese,) = Feed("zh-hans").take([fact(1, ended)], now=0)
+    assert english["why"].startswith("Ran longer than 300 s (runs.timeout_seconds)")
+    assert chinese["why"].startswith("运行超过了 300 秒（runs.timeout_seconds）")
+
+
+def test_what_a_lost_worker_was_writing_is_not_shown_again_when_another_continues():
+    feed = Feed()
+    feed.take([delta(1, "Hel"), delta(2, "lo")], now=10.0)
+    feed.take([fact(3, RunStarted(attempt=2, worker="b:2"))], now=10.0)
+    assert feed.due is None

@@ -5,9 +5,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runs.group_commit import GroupCommit
+from tests.runs.acts import claimed
+from tests.runs.factories import started
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from runs.lifecycle import Held
+    from runs.models import Run
 
 
 @pytest.fixture
@@ -16,3 +21,12 @@ async def database(transactional_db: None) -> AsyncIterator[GroupCommit]:
     group = GroupCommit("test-db")
     yield group
     await group.close()
+
+
+@pytest.fixture
+async def conversation(database: GroupCommit) -> tuple[Run, Held]:
+    def begin() -> tuple[Run, Held]:
+        run = started()
+        return run, claimed(run)
+
+    return await database.call(begin)

@@ -5,157 +5,30 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import aclosing
 
 import pytest
 from django.conf import settings
-from django.db import connection
-from django.utils import timezone
 
 from runs import log
 from runs.doorbell import EVERYTHING, Ring
 from runs.event_types import EventType
-from runs.lifecycle import Held, Progress
-from runs.models import Event, Message, Run, Thread
-from runs.relay import Relay, relay
+from runs.lifecycle import Progress
+from runs.models import Event
+from runs.relay import Relay
 from tests.runs.acts import claimed, delta, finish
 from tests.runs.factories import started
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from uuid import UUID
-
-    from runs.doorbell import Listener
-    from runs.group_commit import GroupCommit
-    from runs.log import LogRow
-
-BEGUN = 3  # run.queued, the question, run.started
-HOURS = 9_999.0  # the regular look never comes
-
-
-class HandBell:
-    """A doorbell that rings only when the test says so."""
-
-    def __init__(self, listener: Listener) -> None:
-        self.ring = listener
-
-    def start(self) -> None:
-        return None
-
-    async def stop(self) -> None:
-        return None
-
-
-class Watched(Relay):
-    """Counts its reads, and lets the test do something right after one of them."""
-
-    def __init__(self, *, look_seconds: float = HOURS) -> None:
-        self.bells: list[HandBell] = []
-        super().__init__(doorbell=self._bell_for, look_seconds=look_seconds)
-        self.reads = 0
-        self._read_more = asyncio.Condition()
-        self.after_read: Any = None
-
-    def _bell_for(self, listener: Listener) -> HandBell:
-        self.bells.append(HandBell(listener))
-        return self.bells[-1]
-
-    def ring(self, ring: Ring = EVERYTHING) -> None:
-        self.bells[0].ring(ring)
-
-    async def until_read(self, count: int) -> None:
-        async with asyncio.timeout(20), self._read_more:
-            await self._read_more.wait_for(lambda: self.reads >= count)
-
-    async def _call(self, function: Any, *arguments: Any) -> Any:
-        result = await super()._call(function, *arguments)
-        async with self._read_more:
-            self.reads += 1
-            self._read_more.notify_all()
-        if self.after_read is not None:
-            act, self.after_read = self.after_read, None
-            await act()
-        return result
-
-
-@asynccontextmanager
-async def running(relay: Relay) -> AsyncIterator[Any]:
-    await relay.start()
-    try:
-        yield relay
-    finally:
-        await relay.stop()
-
-
-@pytest.fixture
-async def conversation(database: GroupCommit) -> tuple[Run, Held]:
-    def begin() -> tuple[Run, Held]:
-        run = started()
-        return run, claimed(run)
-
-    return await database.call(begin)
-
-
-async def rows_upto(relay: Relay, thread_id: UUID, after: int, upto: int) -> list[LogRow]:
-    got: list[LogRow] = []
-    async with asyncio.timeout(20), aclosing(relay.follow(thread_id, after)) as batches:
-        async for rows in batches:
-            got += rows
-            if got[-1].seq >= upto:
-                break
-    return got
-
-
-class Follower:
-    """Follows in the background; `until` waits for what it has."""
-
-    def __init__(self, relay: Relay, thread_id: UUID, after: int = 0) -> None:
-        self.seqs: list[int] = []
-        self._more = asyncio.Condition()
-        self.task = asyncio.create_task(self._follow(relay, thread_id, after))
-
-    async def _follow(self, relay: Relay, thread_id: UUID, after: int) -> None:
-        async with aclosing(relay.follow(thread_id, after)) as batches:
-            async for rows in batches:
-                async with self._more:
-                    self.seqs += [row.seq for row in rows]
-                    self._more.notify_all()
-
-    async def until(self, seq: int) -> list[int]:
-        async with asyncio.timeout(20), self._more:
-            await self._more.wait_for(lambda: self.seqs and self.seqs[-1] >= seq)
-        return self.seqs
-
-    async def leave(self) -> None:
-        self.task.cancel()
-        await asyncio.gather(self.task, return_exceptions=True)
-
-
-def seqs(first: int, last: int) -> list[int]:
-    return list(range(first, last + 1))
-
-
-async def write(database: GroupCommit, held: Held, count: int = 1) -> None:
-    for _ in range(count):
-        await database.write(Progress(held=held, entries=[delta()]))
-
-
-def store(run: Run, kinds: list[str]) -> int:
-    """Rows in bulk, as a long conversation left them. Returns the newest number."""
-    thread = Thread.objects.get(pk=run.thread_id)
-    first = thread.last_seq + 1
-    places = {"thread_id": thread.pk, "run_id": run.pk}
-    rows = [
-        Event(
-            seq=seq, type=kind, at=timezone.now(), data="" if kind == "message" else '{"id":"m","text":"x"}', **places
-        )
-        for seq, kind in enumerate(kinds, start=first)
-    ]
-    Event.objects.bulk_create(rows)
-    Message.objects.bulk_create(Message(seq=row.seq, data="{}", **places) for row in rows if row.type == "message")
-    Thread.objects.filter(pk=thread.pk).update(last_seq=rows[-1].seq)
-    return rows[-1].seq
+from tests.runs.integration.following import (
+    BEGUN,
+    HOURS,
+    Follower,
+    Watched,
+    rows_upto,
+    running,
+    seqs,
+    store,
+    write,
+)
 
 
 # --- gapless and in order -----------------------------------------------------------------------------------------
@@ -361,92 +234,6 @@ async def test_what_another_process_writes_is_heard(database, conversation, chil
         assert writer.returncode == 0, writer.stderr.decode()
         assert await follower.until(BEGUN + 20) == seqs(1, BEGUN + 20)
         await follower.leave()
-
-
-# --- faults -------------------------------------------------------------------------------------------------------
-def _rename_events(old: str, new: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(f"ALTER TABLE {old} RENAME TO {new}")
-
-
-async def test_after_a_database_error_followers_get_what_they_missed(database, conversation):
-    run, held = conversation
-    async with running(Watched(look_seconds=0.02)) as relay:
-        follower = Follower(relay, run.thread_id)
-        await follower.until(BEGUN)
-        await write(database, held)
-        await follower.until(BEGUN + 1)
-        await database.call(_rename_events, "runs_event", "runs_event_away")
-        try:
-            await database.call(lambda: Thread.objects.filter(pk=run.thread_id).update(last_seq=BEGUN + 2))
-            relay.ring()
-            await relay.until_read(relay.reads + 2)  # it looks again, in spite of the error
-            await database.call(lambda: Thread.objects.filter(pk=run.thread_id).update(last_seq=BEGUN + 1))
-        finally:
-            await database.call(_rename_events, "runs_event_away", "runs_event")
-        await write(database, held)
-        assert await follower.until(BEGUN + 2) == seqs(1, BEGUN + 2)
-        await follower.leave()
-
-
-@pytest.mark.postgres
-async def test_after_all_connections_were_cut_followers_get_what_they_missed(database, conversation):
-    run, held = conversation
-
-    def cut() -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = ''"
-            )
-
-    async with running(Relay(look_seconds=0.05)) as relay:
-        follower = Follower(relay, run.thread_id)
-        await follower.until(BEGUN)
-        await database.call(cut)
-        await write(database, held, 3)
-        assert await follower.until(BEGUN + 3) == seqs(1, BEGUN + 3)
-        await follower.leave()
-
-
-async def test_a_reader_that_cannot_be_served_is_told(database, conversation):
-    run, _held = conversation
-    async with running(Watched()) as relay:
-        await database.call(_rename_events, "runs_event", "runs_event_away")
-        try:
-            with pytest.raises(Exception, match="runs_event"):
-                await rows_upto(relay, run.thread_id, 0, 1)
-        finally:
-            await database.call(_rename_events, "runs_event_away", "runs_event")
-        assert [row.seq for row in await rows_upto(relay, run.thread_id, 0, BEGUN)] == seqs(1, BEGUN)
-
-
-async def test_stopping_ends_every_follower(database, conversation):
-    run, _held = conversation
-    async with running(Relay()) as relay:
-        followers = [Follower(relay, run.thread_id) for _ in range(3)]
-        for follower in followers:
-            await follower.until(BEGUN)
-        await relay.stop()
-        await asyncio.wait_for(asyncio.gather(*(follower.task for follower in followers)), 5)
-        await relay.stop()  # a second stop is no fault
-        assert [row.seq for row in await rows_upto(relay, run.thread_id, 0, BEGUN)] == seqs(1, BEGUN)  # it starts again
-
-
-async def test_nothing_is_kept_for_threads_nobody_follows(database, conversation):
-    run, _held = conversation
-    async with running(Watched()) as relay:
-        for _ in range(20):
-            await rows_upto(relay, run.thread_id, 0, BEGUN)
-        assert not relay._feeds
-
-
-def test_there_is_one_relay_for_each_loop():
-    async def own() -> tuple[Relay, Relay]:
-        return relay(), relay()
-
-    (first, again), (other, _again) = asyncio.run(own()), asyncio.run(own())
-    assert first is again is not other
 
 
 async def test_the_end_of_a_run_is_followed_like_everything_else(database, conversation):

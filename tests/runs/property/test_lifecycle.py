@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 
 from runs import services
 from runs.errors import Fenced, ThreadBusy
-from runs.lifecycle import Ending, Finish, HandOver, Held, Progress, StartChild, commit
+from runs.lifecycle import Cancel, Ending, Finish, HandOver, Held, Progress, StartChild, commit
 from runs.models import Run, Thread
 from runs.services import MultitaskStrategy
 from runs.statuses import ACTIVE, ENDED, RunStatus
@@ -124,6 +124,27 @@ class Lifecycle(RuleBasedStateMachine):
         (queue_id,) = self._apply(HandOver(held=self._some_held(place)))
         if isinstance(queue_id, int):
             lose_lease(self._some_held(place))
+
+    @precondition(lambda self: self.held)
+    @rule(place=PLACE, order=st.permutations(["start", "cancel", "cancel another", "finish"]))
+    def everybody_in_one_commit(self, place: int, order: list[str]) -> None:
+        """Verbs see what those before them in the same commit have done, which the database does not know yet."""
+        held = self._some_held(place)
+        thread = Thread.objects.get(pk=held.thread_id)
+        runs = list(Run.objects.active().filter(thread=thread).order_by("created_at")[:2])
+        self.number += 1
+        verbs: dict[str, Any] = {
+            "start": services.start_verb(
+                thread_id=thread.pk,
+                owner_id=thread.owner_id,
+                messages=[services.user_message(f"message {self.number}")],
+            ),
+            "finish": Finish(held=held, ending=Ending(status=RunStatus.SUCCESS)),
+        }
+        for name, run in zip(("cancel", "cancel another"), runs, strict=False):
+            upper = tuple(Thread.objects.filter(runs=run.parent_id).values_list("pk", flat=True))
+            verbs[name] = Cancel(run_id=run.pk, lock_threads=(thread.pk, *upper))
+        commit([verbs[name] for name in order if name in verbs])
 
     # --- accidents -----------------------------------------------------------------------------------------------
     @precondition(lambda self: self.held)

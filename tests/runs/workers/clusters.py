@@ -8,7 +8,7 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runs.models import WorkerHeartbeat
 from tests.site.processes import BASE_DIR, Spoken, alive, descendants, eventually
@@ -43,8 +43,8 @@ class Clusters:
 
 
 @contextlib.contextmanager
-def clusters(environment: dict[str, str], **more: Any) -> Iterator[Clusters]:
-    group = Clusters({**environment, "LEASE_SECONDS": "2", **more}, [])
+def clusters(environment: dict[str, str]) -> Iterator[Clusters]:
+    group = Clusters(environment, [])
     try:
         yield group
     finally:

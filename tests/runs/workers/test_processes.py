@@ -9,7 +9,9 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from django.conf import settings
 from django_q.models import Failure, OrmQ, Schedule, Success
+from django_q.scheduler import scheduler
 from django_q.tasks import async_task, schedule
 
 from runs.models import Run, WorkerHeartbeat
@@ -45,10 +47,15 @@ LEASE_SECONDS = 2
 
 @pytest.fixture
 def cluster(house: House, child_environment: dict[str, str], tmp_path: Path) -> Iterator[Clusters]:
-    with clusters(
-        child_environment, DEER_FLOW_HOME=str(tmp_path), DEER_FLOW_CONFIG=str(tmp_path / "config.yaml")
-    ) as it:
-        yield it
+    environment = {
+        **child_environment,
+        "DEER_FLOW_HOME": str(tmp_path),
+        "DEER_FLOW_CONFIG": str(tmp_path / "config.yaml"),
+        "SECRET_KEY": settings.SECRET_KEY,  # signs the rows of plain tasks
+        "LEASE_SECONDS": str(LEASE_SECONDS),
+    }
+    with clusters(environment) as group:
+        yield group
 
 
 def lead_with_three_appending_children(house: House) -> tuple[Run, list[str]]:
@@ -97,8 +104,6 @@ def test_a_killed_worker_loses_and_repeats_nothing(house: House, cluster: Cluste
     cluster.start(workers=2)
     run, script_ids = lead_with_three_appending_children(house)
     until_appended(house, script_ids)
-    victims = {holder_of(child) for child in house.children(run)}
-    model.open_gate("go") if len(victims) > 1 else None
     killed_at = time.monotonic()
     victim = holder_of(run)
     os.kill(victim, signal.SIGKILL)
@@ -134,8 +139,7 @@ def test_a_worker_that_slept_longer_than_its_lease_writes_nothing_when_it_wakes(
     with frozen(sentinel_of(zombie), zombie):
         cluster.start()
         house.until(lambda: all(child.attempt == 2 for child in house.children(run)))
-        until_calls = 3
-        model.wait_for(lambda model: all(len(model.calls_of(one)) >= until_calls for one in script_ids), 30)
+        model.wait_for(lambda model: all(len(model.calls_of(one)) >= 3 for one in script_ids), 30)
         model.open_gate("go")  # the answers for the zombie lie in its sockets when it wakes
         house.until_ended(run)
         before = _rows(house, run)
@@ -192,22 +196,15 @@ def test_a_tool_in_flight_in_a_killed_worker_is_not_run_again(house: House, clus
     assert result["content"] == UNKNOWN_OUTCOME
 
 
-def test_killing_the_main_process_leaves_no_orphan(house: House, cluster: Clusters):
-    spoken = cluster.start(workers=2)
-    family = descendants(spoken.pid)
-    assert len(family) == 5
-    os.kill(spoken.pid, signal.SIGKILL)
-    assert all_gone(family)
-
-
-def test_a_supervised_cluster_that_is_killed_comes_back_and_finishes_what_was_begun(
+def test_a_killed_main_process_leaves_no_orphan_and_its_supervisor_brings_it_back(
     house: House, cluster: Clusters, model: ScriptedModel
 ):
-    parent = cluster.start(argv=supervisor({"workers": QCLUSTER}))
+    parent = cluster.start(workers=2, argv=supervisor({"workers": QCLUSTER}))
     run, script_ids = lead_with_three_appending_children(house)
     until_appended(house, script_ids)
     head = min(descendants(parent.pid))
     family = descendants(head)
+    assert len(family) == 5  # sentinel, two workers, monitor, pusher
     os.kill(head, signal.SIGKILL)
     assert all_gone(family)
     model.open_gate("go")
@@ -229,35 +226,22 @@ def test_a_worker_whose_loop_has_stalled_is_replaced(house: House, cluster: Clus
     house.until(lambda: Success.objects.filter(func=f"{HERE}.stall_the_loop").exists())
 
 
-def test_plain_tasks_leave_their_results_beside_the_runs(house: House, cluster: Clusters):
-    cluster.start()
+def test_plain_tasks_and_schedules_run_beside_the_runs_and_leave_their_results(house: House, cluster: Clusters):
+    spoken = cluster.start(workers=2)
+    assert set(worker_pids()) == set(workers_of(spoken))
     for name in ("add", "add_later"):
         async_task(f"{HERE}.{name}", 2, 3)
     async_task(f"{HERE}.fail")
+    schedule(f"{HERE}.add", 20, 3, name="later", schedule_type=Schedule.ONCE)
+    scheduler()  # a sentinel's turn comes every half minute; this is what it calls
     run = house.ask(scripts.instant()[1])
-    house.until(lambda: Success.objects.filter(func__startswith=HERE).count() == 2 and Failure.objects.exists())
-    assert {row.result for row in Success.objects.filter(func__startswith=HERE)} == {5}
+    house.until(lambda: Success.objects.filter(func__startswith=HERE).count() == 3 and Failure.objects.exists())
+    assert sorted(row.result for row in Success.objects.filter(func__startswith=HERE)) == [5, 5, 23]
     (failure,) = Failure.objects.all()
     assert "on purpose" in failure.result
     house.until_ended(run)
-    house.until(lambda: not OrmQ.objects.exists())
     assert Success.objects.filter(name=f"run-{run.pk}").exists()
-
-
-def test_a_schedule_runs(house: House, cluster: Clusters):
-    schedule(f"{HERE}.add", 20, 3, schedule_type=Schedule.ONCE)
-    cluster.start()
-    from django_q.scheduler import scheduler
-
-    scheduler()  # a sentinel's turn comes every half minute; this is what it calls
-    house.until(lambda: Success.objects.filter(func=f"{HERE}.add").exists())
-    assert Success.objects.get(func=f"{HERE}.add").result == 23
     house.until(lambda: not OrmQ.objects.exists())
-
-
-def test_workers_say_that_they_live_and_forget_it_when_they_leave(house: House, cluster: Clusters):
-    spoken = cluster.start(workers=2)
-    assert set(worker_pids()) <= set(descendants(spoken.pid))
     os.kill(spoken.pid, signal.SIGTERM)
     assert spoken.end() == 0
     assert not WorkerHeartbeat.objects.exists()
