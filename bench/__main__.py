@@ -52,9 +52,7 @@ def make_product(options: argparse.Namespace, workplace: Path, database_url: str
         return prepare(workplace, port=port, model_url=model_url, database_url=database_url)
     headers = {"x-api-key": options.key} if options.key else {}
     env = {**os.environ, **({"DATABASE_URL": database_url} if database_url else {})}
-    return started_by(
-        options.start, port=port, model_url=model_url, path=options.path, env=env, headers=headers
-    )
+    return started_by(options.start, port=port, model_url=model_url, path=options.path, env=env, headers=headers)
 
 
 @contextlib.asynccontextmanager
@@ -68,9 +66,7 @@ async def scripted_model(workplace: Path) -> AsyncIterator[ModelAccount]:
 
 
 @contextlib.asynccontextmanager
-async def serving(
-    name: str, product: Product, model: ModelAccount, workplace: Path
-) -> AsyncIterator[Subject]:
+async def serving(name: str, product: Product, model: ModelAccount, workplace: Path) -> AsyncIterator[Subject]:
     log = workplace / f"{name}.log"
     with Server(name, product.argv, env=product.env, cwd=PROJECT, log=log) as server:
         await server.wait_until(product.ready_url)
@@ -97,17 +93,14 @@ async def compare(
         floor = f"{sys.executable} -m bench.floor --port {{port}} --model {{model}}"
         servers["floor"] = started_by(floor, port=free_port(), model_url=model_url, path="")
         subjects = [
-            await stack.enter_async_context(serving(name, server, model, workplace))
-            for name, server in servers.items()
+            await stack.enter_async_context(serving(name, server, model, workplace)) for name, server in servers.items()
         ]
         results: report.Results = {}
         for scenario in chosen:
             results[scenario] = {subject.name: await measured(scenario, subject) for subject in subjects}
     report.show(results, list(servers))
     report.write(results, RESULTS / f"{options.database}.json", database=options.database)
-    return int(
-        any(isinstance(figures, str) for by_server in results.values() for figures in by_server.values())
-    )
+    return int(any(isinstance(figures, str) for by_server in results.values() for figures in by_server.values()))
 
 
 def main() -> int:

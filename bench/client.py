@@ -68,9 +68,7 @@ class Wire:
             return str((await _json(response))["status"])
 
     async def sdk_wait(self, thread_id: str, prompt: str) -> Any:
-        return await self.sdk.runs.wait(
-            thread_id, self.assistant, input=user_input(prompt), raise_error=False
-        )
+        return await self.sdk.runs.wait(thread_id, self.assistant, input=user_input(prompt), raise_error=False)
 
     def sdk_stream(self, thread_id: str, prompt: str) -> AsyncIterator[Any]:
         stream: AsyncIterator[Any] = self.sdk.runs.stream(

@@ -79,9 +79,7 @@ def _tool(name: str) -> str:
         (str(path) for path in sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), reverse=True)), None
     )
     if not found:
-        raise ServerFailed(
-            f"{name} is not installed (apt-get install postgresql), and DATABASE_URL names no server"
-        )
+        raise ServerFailed(f"{name} is not installed (apt-get install postgresql), and DATABASE_URL names no server")
     return found
 
 

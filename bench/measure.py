@@ -104,9 +104,7 @@ async def throughput(subject: Subject, seconds: float = 5.0) -> Figures:
     for in_flight in (8, 32, 128):
         durations: list[float] = []
         cpu_before, started_at = subject.server.cpu_seconds(), time.monotonic()
-        clients = [
-            _one_after_another(subject.wire, started_at + seconds, durations) for _ in range(in_flight)
-        ]
+        clients = [_one_after_another(subject.wire, started_at + seconds, durations) for _ in range(in_flight)]
         await asyncio.gather(*clients)
         elapsed = time.monotonic() - started_at
         cpu = subject.server.cpu_seconds() - cpu_before
@@ -216,7 +214,9 @@ def _reading(wire: Wire, thread_id: str, run_id: str) -> Callable[[], Awaitable[
 
 
 async def memory(subject: Subject) -> Figures:
-    """The tree at rest."""
+    """The tree at rest, every process of it started."""
+    script_id, prompt = scripts.instant()
+    expect_answer(await subject.wire.sdk_wait(await subject.wire.new_thread(), prompt), script_id)
     await asyncio.sleep(2.0)
     cpu_before, started_at = subject.server.cpu_seconds(), time.monotonic()
     await asyncio.sleep(2.0)

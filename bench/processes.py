@@ -35,9 +35,7 @@ def free_port() -> int:
 class Server:
     """A process tree with one root, whose output goes to a file."""
 
-    def __init__(
-        self, name: str, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path
-    ) -> None:
+    def __init__(self, name: str, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path) -> None:
         self.name, self.log = name, log
         self._argv, self._env, self._cwd = list(argv), dict(env), cwd
         self._process: subprocess.Popen[bytes] | None = None

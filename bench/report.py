@@ -25,9 +25,7 @@ def table(results: Results, servers: list[str]) -> Table:
         for server, figures in by_server.items():
             if isinstance(figures, str):
                 drawn.add_row(scenario, f"{server} failed", figures.splitlines()[0][:100])
-        names = dict.fromkeys(
-            name for figures in by_server.values() if isinstance(figures, dict) for name in figures
-        )
+        names = dict.fromkeys(name for figures in by_server.values() if isinstance(figures, dict) for name in figures)
         for name in names:
             values = [_figure(by_server.get(server), name) for server in servers]
             drawn.add_row(scenario, name, *map(_text, values), _text(_ratio(values)))

@@ -72,6 +72,9 @@ _BY_CLASS_NAME: Final[Mapping[str, ModelFault]] = {
     "StreamError": _CUT,
     "IncompleteRead": _CUT,
     "ClientPayloadError": _CUT,
+    "UnreadableAnswer": _GARBAGE,
+    "ServerTimeoutError": _SILENT,
+    "ClientConnectionError": _UNREACHABLE,
     "APIConnectionError": _UNREACHABLE,
     "ConnectError": _UNREACHABLE,
     "NetworkError": _UNREACHABLE,
@@ -175,7 +178,7 @@ def _by_class(error: BaseException) -> ModelFault | None:
         fault = _BY_CLASS_NAME.get(base.__name__)
         if fault:
             return fault
-    if any(base.__name__ == "APIError" for base in type(error).__mro__):
+    if any(base.__name__ in ("APIError", "ServerRefusal") for base in type(error).__mro__):
         # An error the server reported inside a stream that had begun well: it carries no status.
         return ModelFault("model_server_error", f"The model server broke off with an error{_quoted(error)}")
     return None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 _LOST = (OperationalError, InterfaceError)
+NO_DATABASE = (DatabaseLost, *_LOST)  # what `write` and `call` raise when the database is not there
 _MOST_PER_COMMIT = 64
 _HOUSEKEEPING_SECONDS = 30.0
 

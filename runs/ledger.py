@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import orjson
 from django.db import connection, models, transaction
 from django.utils import timezone
 
-from engine.text import clean_json
 from runs import queue
 from runs.doorbell import Ring, ring_at_commit
 from runs.errors import Fenced, IllegalMove
 from runs.event_types import EventType, Fact
 from runs.models import Event, Message, Run, Thread
 from runs.statuses import ACTIVE, RunStatus, may_move
-from runs.transcript import WireMessage, to_row
+from runs.transcript import WireMessage, to_json, to_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -114,8 +112,7 @@ class Ledger:
             thread.last_seq += 1
             place = {"thread_id": thread.pk, "seq": thread.last_seq, "run_id": run_id}
             if isinstance(entry, Fact):
-                text = orjson.dumps(clean_json(entry.payload())).decode()
-                self._events.append(Event(type=entry.type, at=self.now, data=text, **place))
+                self._events.append(Event(type=entry.type, at=self.now, data=to_json(entry.payload()), **place))
             else:
                 self._events.append(Event(type=EventType.MESSAGE, at=self.now, data="", **place))
                 self._messages.append(Message(data=to_row(entry), **place))

@@ -17,7 +17,7 @@ from runs import log
 from runs.doorbell import Doorbell, Ring
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncGenerator, Callable
     from uuid import UUID
 
     from runs.doorbell import Listener
@@ -111,7 +111,7 @@ class Relay:
         await asyncio.get_running_loop().run_in_executor(reader, connections.close_all)
         reader.shutdown(wait=False)
 
-    async def follow(self, thread_id: UUID, after: int = 0) -> AsyncIterator[list[LogRow]]:
+    async def follow(self, thread_id: UUID, after: int = 0) -> AsyncGenerator[list[LogRow]]:
         """Batches of rows past `after`, gapless and in order: what is stored, then what comes, until the caller stops.
 
         From 0, the pieces of replies that are stored whole are left out. A number beyond the thread's end counts as

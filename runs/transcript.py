@@ -5,6 +5,7 @@ A wire message is {"type": "human"|"ai"|"tool", "id", "content", …}; see engin
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,16 @@ WireMessage = dict[str, Any]
 
 def to_row(message: WireMessage) -> str:
     """One message as stored. Text that no database or socket could take (NUL, lone surrogates) is replaced."""
-    return orjson.dumps(clean_json(message)).decode()
+    return to_json(message)
+
+
+def to_json(value: object) -> str:
+    """JSON of what people and models wrote. Text that no database or socket could take is replaced."""
+    storable = clean_json(value)
+    try:
+        return orjson.dumps(storable).decode()
+    except TypeError:  # whole numbers past 64 bits, keys that are no text
+        return json.dumps(storable, ensure_ascii=False, default=str)
 
 
 def load(thread_ids: Iterable[UUID]) -> dict[UUID, list[WireMessage]]:

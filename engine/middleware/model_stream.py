@@ -118,14 +118,14 @@ def _joined(chunks: Sequence[AIMessage], model: BaseChatModel) -> AIMessage:
         raise StreamCut("the model's answer was closed before it was finished")
     reply = message_chunk_to_message(whole)
     assert isinstance(reply, AIMessage)
-    return _with_strict_arguments(reply, whole.tool_call_chunks)
+    return with_strict_arguments(reply, whole.tool_call_chunks)
 
 
 def _must_say_finish(model: BaseChatModel) -> bool:
     return any(base.__module__.startswith(_ALWAYS_SAY_FINISH) for base in type(model).__mro__)
 
 
-def _with_strict_arguments(reply: AIMessage, raw_calls: Sequence[ToolCallChunk]) -> AIMessage:
+def with_strict_arguments(reply: AIMessage, raw_calls: Sequence[ToolCallChunk]) -> AIMessage:
     if not raw_calls:
         return reply
     calls: list[ToolCall] = []

@@ -27,7 +27,7 @@ _SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "base_url": ("base_url", "api_base", "endpoint_url"),
     "temperature": ("temperature",),
     "max_tokens": ("max_tokens", "max_output_tokens", "num_predict"),
-    "timeout_seconds": ("timeout", "request_timeout"),
+    "timeout_seconds": ("timeout", "request_timeout", "timeout_seconds"),
 }
 _DEFAULTS: Final[Mapping[str, object]] = {"streaming": True, "stream_usage": True, "max_retries": MAX_RETRIES}
 

@@ -102,8 +102,8 @@ class ModelRegistry:
 
 
 async def _close_clients(model: BaseChatModel) -> None:
-    for attribute in ("root_async_client", "root_client", "_async_client", "_client"):
-        client = getattr(model, attribute, None)
+    attributes = ("root_async_client", "root_client", "_async_client", "_client")
+    for client in (model, *(getattr(model, attribute, None) for attribute in attributes)):
         close = getattr(client, "close", None) or getattr(client, "aclose", None)
         if callable(close):
             closing = close()

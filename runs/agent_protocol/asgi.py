@@ -13,7 +13,8 @@ from starlette.routing import Route, Router
 
 from runs.agent_protocol import views
 from runs.agent_protocol.errors import Refused, refusal_of
-from runs.errors import DatabaseLost, RunsError
+from runs.errors import RunsError
+from runs.group_commit import NO_DATABASE
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -58,7 +59,7 @@ async def _answer(endpoint: Endpoint, request: Request) -> Response:
         raise
     except Refused as refused:
         return refused.response()
-    except DatabaseLost:
+    except NO_DATABASE:
         return Refused(503, "database_lost", "the database connection was lost; try again").response()
     except RunsError as fault:
         known = refusal_of(fault)

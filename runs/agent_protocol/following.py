@@ -12,7 +12,7 @@ from starlette.responses import StreamingResponse
 from runs import log, services
 from runs.agent_protocol.access import database
 from runs.agent_protocol.position import Position
-from runs.agent_protocol.reading import end_seq, messages_upto, replies_under_way
+from runs.agent_protocol.reading import end_seq, messages_upto, replies_under_way, run_exists
 from runs.agent_protocol.run_request import DEFAULT_MODES
 from runs.agent_protocol.shapes import values_object
 from runs.agent_protocol.sse import END, Frames, follow_run, frame
@@ -139,6 +139,10 @@ async def _lasting(
         async with aclosing(_with_heartbeat(follow_run(run.thread_id, after, frames), beat, left)) as pieces:
             async for piece in pieces:
                 yield piece
+                # A thread that was deleted says nothing any more, not even that its run has ended.
+                if piece is beat and not await database().call(run_exists, run.pk):
+                    yield frames.gone()
+                    return
     finally:
         if cancel_on_disconnect and not frames.ended:
             # This request is over, perhaps being cancelled: what it asks for must outlive it.

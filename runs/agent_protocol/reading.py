@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from django.db import connection
 
 from runs import services
 from runs.agent_protocol.shapes import error_object, thread_object, values_object
@@ -18,13 +19,17 @@ if TYPE_CHECKING:
 
     from runs.lifecycle import Cancel
 
+_LAST_SEQ = 2**63 - 1
+
 
 def messages_upto(thread_id: UUID, seq: int | None = None) -> list[str]:
     """The transcript as JSON texts, up to an event's number or whole."""
-    rows = Message.objects.filter(thread_id=thread_id).order_by("seq")
-    if seq is not None:
-        rows = rows.filter(seq__lte=seq)
-    return list(rows.values_list("data", flat=True))
+    # Written out: every run that is waited for asks this once.
+    select = f"SELECT data FROM {Message._meta.db_table} WHERE thread_id = %s AND seq <= %s ORDER BY seq"
+    wanted = Thread._meta.pk.get_db_prep_value(thread_id, connection)
+    with connection.cursor() as cursor:
+        cursor.execute(select, [wanted, _LAST_SEQ if seq is None else seq])
+        return [data for (data,) in cursor.fetchall()]
 
 
 def thread_exists(thread_id: UUID) -> bool:
@@ -41,6 +46,10 @@ def thread_answer(thread_id: UUID, owner_id: int) -> bytes:
         last = Run.objects.ended().filter(thread_id=thread_id).order_by("-ended_at").first()
         error = error_object(last) if last else None
     return thread_object(thread, values_object(messages) if messages else None, error)
+
+
+def run_exists(run_id: UUID) -> bool:
+    return Run.objects.filter(pk=run_id).exists()
 
 
 def find_run(thread_id: UUID, run_id: UUID, owner_id: int) -> Run:

@@ -71,6 +71,12 @@ class Frames:
             for body, place in zip(bodies[seen:], places[seen:], strict=False)
         )
 
+    def gone(self) -> bytes:
+        """The frames of a run that was deleted while somebody followed it."""
+        self.end_seq = self._start.seq
+        self.error = {"error": "run_deleted", "message": "The run was deleted."}
+        return frame(("error", orjson.dumps(self.error))) + frame(END)
+
     def _bodies(self, row: LogRow) -> Iterator[Body]:
         if row.type == EventType.RUN_ENDED:
             yield from self._end(row)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,8 @@ from runs.agent_protocol.reading import find_run, interrupts_of, list_runs, thre
 from runs.agent_protocol.run_request import run_request, stream_modes
 from runs.agent_protocol.shapes import json_response, run_object, thread_object
 from runs.api_keys import Scope
-from runs.errors import BadInput, ThreadExists
-from runs.lifecycle import OpenThread
+from runs.errors import BadInput, RunsError, ThreadExists
+from runs.lifecycle import OpenThread, commit
 from runs.models import Run, new_id
 from runs.services import MultitaskStrategy
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from runs.agent_protocol.run_request import RunRequest
     from runs.api_keys import Caller
-    from runs.lifecycle import Verb
+    from runs.lifecycle import Start
 
 _YES = frozenset({"1", "true"})
 _MOST_RUNS_PER_PAGE = 1000
@@ -147,12 +146,17 @@ async def _start(caller: Caller, thread_id: UUID, wanted: RunRequest) -> Any:
     start = replace(start, options={**start.options, **wanted.noted}, metadata={**wanted.metadata, **start.metadata})
     if wanted.create_thread and not await database().call(thread_exists, thread_id):
         await _create_if_missing(caller, thread_id)
-    if wanted.multitask != MultitaskStrategy.INTERRUPT:
-        return await database().write(start)
-    # Looked up before the start: afterwards the new run itself may be the one that runs.
-    cancels = await database().call(interrupts_of, thread_id, caller.owner_id)
-    verbs: list[Verb] = [start, *cancels]
-    started, *_cancelled = await asyncio.gather(*map(database().write, verbs))
+    if wanted.multitask == MultitaskStrategy.INTERRUPT:
+        return await database().call(_interrupting, start)
+    return await database().write(start)
+
+
+def _interrupting(start: Start) -> Run:
+    """Start a run and end what its thread is at, at once: of many that interrupt each other the last one stays."""
+    run, *_ended = commit([start, *interrupts_of(start.thread_id, start.owner_id)])
+    if isinstance(run, RunsError):
+        raise run
+    started: Run = run
     return started
 
 

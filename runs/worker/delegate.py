@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from django.db import OperationalError
-
 from engine.ports import ChildCall, ChildResult
 from engine.stop import SubagentStatus
-from runs.errors import DatabaseLost, Fenced
+from runs.errors import Fenced
+from runs.group_commit import NO_DATABASE
 from runs.lifecycle import Held, StartChild, waiting
 from runs.statuses import WaitingFor
 from runs.worker import plans
@@ -22,11 +22,17 @@ if TYPE_CHECKING:
     from runs.models import Run
     from runs.worker.host import RunHost
 
+logger = logging.getLogger(__name__)
+
 
 class LocalDelegate:
     """Starts and awaits the children of one run. While it waits for any, the run holds no slot."""
 
     def __init__(self, host: RunHost, held: Held, run: Run, plan: plans.Plan) -> None:
+        """To be made inside the task that executes the run."""
+        execution = asyncio.current_task()
+        assert execution is not None
+        self._execution = execution
         self._host = host
         self._held = held
         self._run = run
@@ -38,10 +44,11 @@ class LocalDelegate:
     async def run_child(self, call: ChildCall) -> ChildResult:
         try:
             return await self._run_child(call)
-        except (Fenced, DatabaseLost, OperationalError) as fault:
+        except (Fenced, *NO_DATABASE) as fault:
             # Not an outcome of the delegation, so the model must not be told one: whoever holds the run next finds
             # the child by this call.
-            self._host.give_up(self._run.pk, str(fault))
+            logger.info("run %s: given up quietly here: %s", self._run.pk, fault)
+            self._host.give_up(self._run.pk, self._execution)
             await asyncio.get_running_loop().create_future()  # the cancellation that follows ends this wait
             raise
 

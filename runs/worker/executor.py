@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from django.db import OperationalError
 from django.utils import timezone
 
 from engine.agent import (
@@ -33,7 +32,8 @@ from engine.ports import ChildCall, Counters, RunContext
 from engine.text import clean
 from engine.wire import from_wire, to_wire
 from runs import services
-from runs.errors import DatabaseLost, Fenced
+from runs.errors import Fenced
+from runs.group_commit import NO_DATABASE
 from runs.lifecycle import Ending, Finish, HandOver, Progress
 from runs.statuses import ErrorCode, RunStatus
 from runs.worker import plans
@@ -92,7 +92,7 @@ class Execution:
     async def run(self) -> None:
         try:
             await self._run()
-        except (Fenced, DatabaseLost, OperationalError) as fault:
+        except (Fenced, *NO_DATABASE) as fault:
             # Not ours any more, or no database: write nothing, the lease decides who continues.
             logger.info("run %s: given up quietly here: %s", self._row.pk, fault)
         finally:
@@ -120,7 +120,7 @@ class Execution:
             return await self._think_until_deadline(plan)
         except plans.CannotRun as refusal:
             return Ending(status=RunStatus.ERROR, error_code=refusal.code, error=str(refusal))
-        except (Fenced, DatabaseLost, OperationalError):
+        except (Fenced, *NO_DATABASE):
             raise
         except Exception as fault:  # noqa: BLE001 - the run's outermost edge
             return self._fault(fault)
@@ -333,7 +333,7 @@ async def _parts(
         async with aclosing(drive(compiled(spec, plan.models), messages, context)) as parts:
             async for part in parts:
                 yield part
-    except (Fenced, DatabaseLost, OperationalError):
+    except (Fenced, *NO_DATABASE):
         raise
     except Exception as fault:
         raise _DriveFailed(fault) from fault

@@ -13,11 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django.db import OperationalError
-
 from runs.doorbell import Doorbell, Ring
-from runs.errors import DatabaseLost
-from runs.group_commit import GroupCommit
+from runs.group_commit import NO_DATABASE, GroupCommit
 from runs.lifecycle import claims
 from runs.worker import heartbeat, sweep
 from runs.worker.children import ChildWatch
@@ -97,13 +94,11 @@ class RunHost:
     def wake(self) -> None:
         self._wake.set()
 
-    def give_up(self, run_id: UUID, why: str) -> None:
-        """End the run's execution here without a word: whoever takes its lease next goes on from the transcript."""
-        logger.info("run %s: given up quietly here: %s", run_id, why)
-        queue_id = self._queue_ids.get(run_id)
-        if queue_id is not None:
-            self._leases.pop(queue_id, None)
-        self._cancel_execution(run_id)
+    def give_up(self, run_id: UUID, execution: asyncio.Task[Any]) -> None:
+        """End an execution without a word: whoever takes the run's lease next goes on from the transcript."""
+        if self._tasks.get(run_id) is execution:
+            self._leases.pop(self._queue_ids[run_id], None)
+        execution.cancel()
 
     # --- the loop -----------------------------------------------------------------------------------------------
     async def serve(self, *, stop_asked: Callable[[], bool], tick: Callable[[], None] = lambda: None) -> None:
@@ -139,7 +134,7 @@ class RunHost:
                 # Leases first: after a stall they may have lapsed, and this worker would draw its own runs again.
                 await self._keep()
                 drew = 0 if draining else await self._draw()
-            except (OperationalError, DatabaseLost) as fault:
+            except NO_DATABASE as fault:
                 logger.warning("%s: no database (%s); trying again", self.name, fault)
                 drew = 0
             if drew:
@@ -296,11 +291,11 @@ class RunHost:
         self._looking = False
         try:
             await self._look_for_cancels()
-        except (OperationalError, DatabaseLost) as fault:
+        except NO_DATABASE as fault:
             logger.warning("%s: no database (%s)", self.name, fault)
 
     async def _forget_heartbeat(self) -> None:
         try:
             await self.database.call(heartbeat.forget, self.name)
-        except (OperationalError, DatabaseLost):
+        except NO_DATABASE:
             logger.warning("%s: no database at the end", self.name)

@@ -9,6 +9,7 @@ import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 
@@ -23,6 +24,7 @@ from engine.text import clean, clean_json
 from engine.tools.names import BASH
 from engine.tools.registry import allowed_tools, tool_names
 from runs import queue
+from runs.doorbell import Ring, ring_at_commit
 from runs.models import Run
 from runs.options import MAX_TOTAL
 from runs.statuses import ErrorCode
@@ -335,4 +337,7 @@ def tree_tokens(root_id: UUID) -> int:
 
 
 def release_lease(queue_id: int) -> None:
-    queue.release([queue_id], timezone.now())
+    """Let another worker take the run now, and tell all of them."""
+    with transaction.atomic():
+        queue.release([queue_id], timezone.now())
+        ring_at_commit(Ring(queue=True))

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from runs.group_commit import GroupCommit
 from tests.runs.acts import claimed
-from tests.runs.factories import started
+from tests.runs.factories import ThreadFactory, started
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -30,3 +30,8 @@ async def conversation(database: GroupCommit) -> tuple[Run, Held]:
         return run, claimed(run)
 
     return await database.call(begin)
+
+
+@pytest.fixture
+def thread(db: None) -> Any:
+    return ThreadFactory()

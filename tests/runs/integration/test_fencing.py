@@ -193,6 +193,17 @@ def test_an_end_with_words_no_database_takes_is_stored():
     assert run.error == "bad \ufffd \ufffd"
 
 
+def test_numbers_and_keys_that_json_readers_differ_about_are_stored():
+    run = started()
+    odd = {"number": 10**40, 5: "five", "not a number": float("nan")}
+    held = claimed(run)
+    commit_one(Progress(held=held, entries=[{**ai("x"), "tool_calls": [{"id": "c", "name": "t", "args": odd}]}]))
+    ending = Ending(status=RunStatus.ERROR, detail={"limit": 10**40})
+    commit_one(Finish(held=held, ending=ending))
+    assert str(10**40) in events(run.thread, EventType.RUN_ENDED)[0].data
+    assert len(transcript(run.thread)) == 2
+
+
 def test_the_payload_stands_before_the_end():
     run = started()
     finish(claimed(run), answer="done")

@@ -31,7 +31,8 @@ committed = pytest.mark.django_db(transaction=True)
 
 def _together(*jobs: Callable[[], Any]) -> list[Any]:
     """Run jobs in threads that begin together; each with a connection of its own."""
-    gate, results = threading.Barrier(len(jobs)), [None] * len(jobs)
+    gate = threading.Barrier(len(jobs))
+    results: list[Any] = [None] * len(jobs)
 
     def work(place: int, job: Callable[[], Any]) -> None:
         try:

@@ -50,14 +50,16 @@ async def test_a_follower_who_joins_late_takes_nothing_from_those_who_were_there
     async with running(Watched()) as relay:
         early = Follower(relay, run.thread_id)
         await early.until(BEGUN)
-        await write(database, held, 4)  # not rung yet
-        late = Follower(relay, run.thread_id)
-        await late.until(BEGUN + 4)
-        relay.ring(Ring(threads=frozenset({run.thread_id})))
-        assert await early.until(BEGUN + 4) == await late.until(BEGUN + 4) == seqs(1, BEGUN + 4)
         await write(database, held)
         relay.ring()
-        assert await early.until(BEGUN + 5) == await late.until(BEGUN + 5) == seqs(1, BEGUN + 5)
+        await early.until(BEGUN + 1)
+        await write(database, held, 4)  # not rung yet
+        late = Follower(relay, run.thread_id, after=10**6)  # has to look where the thread ends
+        await relay.until_read(relay.reads + 1)
+        await write(database, held)
+        relay.ring(Ring(threads=frozenset({run.thread_id})))
+        assert await early.until(BEGUN + 6) == seqs(1, BEGUN + 6)
+        assert await late.until(BEGUN + 6) == [BEGUN + 6]
         await early.leave()
         await late.leave()
 

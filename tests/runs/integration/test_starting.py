@@ -20,11 +20,6 @@ from tests.runs.invariants import assert_whole
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def thread() -> Thread:
-    return ThreadFactory()
-
-
 def test_a_message_becomes_a_pending_run_that_a_worker_may_claim(thread):
     run = services.start_run(thread=thread, text="Compare three apps")
     assert transcript(thread) == ["human: Compare three apps"]

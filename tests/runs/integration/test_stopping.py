@@ -11,18 +11,12 @@ from runs import services
 from runs.errors import RunNotFound, ThreadNotFound
 from runs.event_types import EventType
 from runs.lifecycle import Cancel, commit
-from runs.models import Event, Run, Thread
+from runs.models import Event, Run
 from runs.statuses import RunStatus, ThreadStatus
 from tests.runs.acts import claim, claimed, events, finish, start_child, status, transcript
-from tests.runs.factories import ThreadFactory
 from tests.runs.invariants import assert_queue_whole, assert_whole
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def thread() -> Thread:
-    return ThreadFactory()
 
 
 # --- cancelling ---------------------------------------------------------------------------------------------------

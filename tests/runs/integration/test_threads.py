@@ -18,11 +18,6 @@ from tests.runs.factories import PersonFactory, RunFactory, ThreadFactory, start
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def thread() -> Thread:
-    return ThreadFactory()
-
-
 def test_a_thread_with_a_wanted_id_is_made_once():
     owner, wanted = PersonFactory(), uuid4()
     made = services.create_thread(owner=owner, thread_id=wanted, title="\x00" + "t" * 300, metadata={"a": "\ud800"})

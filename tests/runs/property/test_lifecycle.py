@@ -129,7 +129,9 @@ class Lifecycle(RuleBasedStateMachine):
     @rule(place=PLACE, order=st.permutations(["start", "cancel", "cancel another", "finish"]))
     def everybody_in_one_commit(self, place: int, order: list[str]) -> None:
         """Verbs see what those before them in the same commit have done, which the database does not know yet."""
-        held = self._some_held(place)
+        leases = dict(self._leases())
+        current = [held for held in self.held if leases.get(held.run_id) == held.fence] or self.held
+        held = current[place % len(current)]
         thread = Thread.objects.get(pk=held.thread_id)
         runs = list(Run.objects.active().filter(thread=thread).order_by("created_at")[:2])
         self.number += 1

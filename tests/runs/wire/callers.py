@@ -98,7 +98,7 @@ def events_of(body: str) -> list[ServerEvent]:
     """The events of a whole or broken stream; comments and an unfinished last one are left out."""
     events = []
     for block in body.split("\n\n")[:-1]:
-        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+        fields = dict(line.split(": ", 1) for line in block.split("\n") if not line.startswith(":"))
         if fields:
             events.append(ServerEvent(fields["event"], json.loads(fields["data"]), fields.get("id")))
     return events

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from runs import api_keys
 from runs.errors import BadInput
@@ -50,7 +49,7 @@ def test_a_key_may_run_unless_told_otherwise(owner: Any):
 
 def test_a_key_can_be_made_to_expire(owner: Any):
     made = json.loads(apikeys("create", "--user", owner.username, "--days", "30", "--json"))
-    expires_at = parse_datetime(made["expires_at"])
+    expires_at = datetime.fromisoformat(made["expires_at"])
     assert timedelta(days=29) < expires_at - timezone.now() <= timedelta(days=30)
     ApiKey.objects.filter(pk=made["id"]).update(expires_at=timezone.now())
     assert api_keys.authenticate(made["key"]) is None

@@ -106,6 +106,23 @@ async def test_an_interrupting_run_on_an_idle_thread_does_not_interrupt_itself(a
         assert (await anna.sdk.runs.get(thread_id, run["run_id"]))["status"] == "success"
 
 
+async def test_of_many_runs_that_interrupt_each_other_the_last_one_stays_and_no_word_is_lost(
+    anna: Caller, model: ScriptedModel
+):
+    thread_id = await anna.thread()
+    body = asks(scripts.gated("last")[1], multitask_strategy="interrupt")
+    answers = await asyncio.gather(*[anna.post(f"/threads/{thread_id}/runs", body) for _ in range(10)])
+    assert [answer.status_code for answer in answers] == [200] * 10
+    model.open_gate("last")
+    newest, *others = await anna.sdk.runs.list(thread_id)
+    values = await anna.sdk.runs.join(thread_id, newest["run_id"])
+    assert [message["type"] for message in values["messages"]].count("human") == 10
+    assert (await anna.sdk.runs.get(thread_id, newest["run_id"]))["status"] == "success"
+    statuses = [(await anna.sdk.runs.get(thread_id, run["run_id"]))["status"] for run in others]
+    assert statuses == ["interrupted"] * 9
+    assert (await anna.sdk.threads.get(thread_id))["status"] == "idle"
+
+
 async def test_of_many_runs_that_may_not_wait_exactly_one_is_taken(anna: Caller, model: ScriptedModel):
     thread_id = await anna.thread()
     body = asks(scripts.gated("storm")[1], multitask_strategy="reject")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 
-from tests.runs.wire.callers import ServerEvent, asks, contents, events_of, said, stream_of
+from runs import services
+from tests.runs.wire.callers import ServerEvent, asks, contents, events_of, in_database, said, stream_of
 from tests.scripted_model import scripts
 
 if TYPE_CHECKING:
@@ -181,6 +183,23 @@ async def test_a_silent_stream_and_a_silent_wait_show_that_they_live(anna: Calle
     assert ": heartbeat\n\n" in stream
     assert events_of(stream)[-1].name == "end"
     assert wait.startswith("\n{")
+
+
+async def test_a_stream_and_a_join_end_when_their_thread_is_deleted(anna: Caller, model: ScriptedModel):
+    thread_id = await anna.thread()
+    script_id, prompt = scripts.hanging()
+    run = await anna.sdk.runs.create(thread_id, LEAD, input=said(prompt))
+    await model.until(lambda seen: bool(seen.calls_of(script_id)))
+    place = f"/threads/{thread_id}/runs/{run['run_id']}"
+    async with (
+        anna.http.stream("GET", f"{place}/stream") as stream,
+        anna.http.stream("GET", f"{place}/join") as join,
+    ):
+        await in_database(services.delete_thread, thread_id=UUID(thread_id), by="test")
+        await asyncio.gather(stream.aread(), join.aread())
+    assert [event.name for event in events_of(stream.text)][-2:] == ["error", "end"]
+    assert join.json()["__error__"]["error"] == "run_deleted"
+    assert (await anna.http.get(place)).status_code == 404
 
 
 async def test_fifty_subscribers_get_everything_in_order(anna: Caller, model: ScriptedModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from runs.event_types import EventType
@@ -113,6 +114,9 @@ def test_a_lead_that_runs_out_of_time_stops_its_children(house: House, model: Sc
     assert run.status == RunStatus.TIMEOUT
     (stopped,) = house.children(run)
     assert (stopped.status, stopped.cancelled_by) == (RunStatus.CANCELLED, "parent")
+    assert stopped.ended_at is not None
+    assert run.ended_at is not None
+    assert stopped.ended_at - run.ended_at < timedelta(seconds=2)  # told by the lead, not found by the regular sweep
     assert model.calls_of(child[0])[0].disconnected_at is not None
     again = house.answer(scripts.instant()[1], thread=run.thread)
     assert again.status == RunStatus.SUCCESS

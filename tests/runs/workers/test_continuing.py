@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from django.db import connection
 
 from runs import services
 from runs.event_types import EventType
 from runs.statuses import ErrorCode, RunStatus
 from runs.worker.executor import UNKNOWN_OUTCOME
 from tests.runs.workers.house import Worker
-from tests.scripted_model import scripts
+from tests.scripted_model import Reply, scripts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from uuid import UUID
 
     from runs.models import Run
     from tests.runs.workers.house import House
@@ -132,6 +134,42 @@ def _abandoned_lead(house: House, *, subagent: str = "general-purpose", count: i
     return run, house.children(run)
 
 
+def test_a_child_that_another_worker_takes_over_is_awaited_there(house: House, model: ScriptedModel):
+    child_script = scripts.gated("go")
+    run = house.ask(scripts.delegate_to([child_script])[1])
+    with Worker(name="first", slots=1, lease_seconds=2) as first:  # the child has the slot: it draws nothing more
+        house.until_calls(child_script[0])
+        (child,) = house.children(run)
+        house.let_leases_lapse(child)
+        with Worker(name="second", slots=1):
+            house.until(lambda: house.again(child).worker == "second")
+            house.until(lambda: first.host.slots.free == 1)
+            assert house.again(run).waiting_for == "children"
+            model.open_gate("go")
+            house.until_ended(run)
+    assert (house.again(run).worker, house.again(run).attempt) == ("first", 1)
+    (result,) = house.results(run)
+    assert result["artifact"]["subagent_status"] == "completed"
+
+
+@pytest.mark.postgres
+def test_broken_database_connections_cost_at_most_a_lease(house: House, model: ScriptedModel):
+    children = [scripts.append_line(f"{n}.txt", "once", gate="go") for n in range(3)]
+    run = house.ask(scripts.delegate_to(children)[1])
+    with Worker(lease_seconds=2):
+        model.wait_for(lambda model: all(len(model.calls_of(one)) == 2 for one, _ in children))
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        model.open_gate("go")
+        house.until_ended(run)
+    assert house.again(run).status == RunStatus.SUCCESS
+    assert [house.file(run, f"{n}.txt").read_text() for n in range(3)] == ["once\n"] * 3
+    assert {result["artifact"]["subagent_status"] for result in house.results(run)} == {"completed"}
+
+
 @ENDS
 def test_a_continued_lead_keeps_the_count_of_its_children(house: House, model: ScriptedModel, end: Callable[..., None]):
     call = scripts.task_call("part", scripts.instant()[1])
@@ -217,7 +255,8 @@ def test_a_worker_that_draws_its_own_lapsed_run_goes_on_with_one_execution(house
         worker.wake()
         house.until(lambda: house.again(run).attempt == 2)
         model.wait_for(lambda model: len(model.calls_of(script_id)) == 3)
-        assert worker.host.slots.free == 99
+        house.until(lambda: worker.host.slots.free == 99)
+        assert worker.host.holds(run.pk)
         worker.wake()
         model.open_gate("go")
         house.until_ended(run)
@@ -227,19 +266,23 @@ def test_a_worker_that_draws_its_own_lapsed_run_goes_on_with_one_execution(house
 
 
 def test_a_zombie_writes_nothing_once_another_has_its_run(house: House, model: ScriptedModel):
-    script_id, prompt = scripts.script({"tokens": 8, "gate": "go", "gate_after": 2})
-    run = house.ask(prompt)
+    model.replies([Reply(text="From the zombie.", gate="zombie"), Reply(text="From the heir.", gate="heir")])
+    run = house.ask("Who answers?")
     with Worker(name="zombie", slots=1, lease_seconds=600) as zombie:  # its only slot is taken: it draws nothing
-        model.wait_for(lambda model: len(model.calls_of(script_id)) == 1)
+        model.wait_for(lambda model: len(model.requests) == 1)
         house.let_leases_lapse()
         with Worker(name="heir"):
-            model.wait_for(lambda model: len(model.calls_of(script_id)) == 2)
-            model.open_gate("go")
-            house.until_ended(run)
+            model.wait_for(lambda model: len(model.requests) == 2)
+            before = house.events(run)
+            model.open_gate("zombie")
             house.until(lambda: zombie.host.slots.free == 1)
+            assert house.events(run) == before
+            assert house.again(run).status == RunStatus.RUNNING
+            model.open_gate("heir")
+            house.until_ended(run)
     ended = house.again(run)
     assert (ended.status, ended.worker, ended.model_calls) == (RunStatus.SUCCESS, "heir", 1)
-    assert [message["type"] for message in house.messages(run)] == ["human", "ai"]
+    assert [message["content"] for message in house.messages(run)] == ["Who answers?", "From the heir."]
 
 
 def test_a_handed_over_run_that_is_cancelled_before_anybody_takes_it_leaves_a_usable_thread(house: House):
@@ -270,7 +313,7 @@ def test_a_thread_of_five_hundred_messages_goes_on(house: House, model: Scripted
     assert house.file(run, "log.txt").read_text() == "once\n"
 
 
-def _write_long_history(house: House, thread_id: object, *, pairs: int) -> None:
+def _write_long_history(house: House, thread_id: UUID, *, pairs: int) -> None:
     from runs.ledger import Ledger
     from runs.models import new_id
 

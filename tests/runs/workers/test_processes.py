@@ -165,9 +165,7 @@ def test_sigterm_lets_a_short_run_finish(house: House, cluster: Clusters, model:
     assert not WorkerHeartbeat.objects.exists()
 
 
-def test_sigterm_hands_long_runs_over_and_they_go_on_elsewhere_without_waiting_for_the_lease(
-    house: House, cluster: Clusters, model: ScriptedModel
-):
+def test_sigterm_hands_long_runs_over_and_they_go_on_elsewhere(house: House, cluster: Clusters, model: ScriptedModel):
     leaving = cluster.start()
     run, script_ids = lead_with_three_appending_children(house)
     until_appended(house, script_ids)

@@ -1,0 +1,147 @@
+"""One model server over HTTP: connections kept for each event loop, and retries before the first byte."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import itertools
+import random
+import time
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Final
+from urllib.request import getproxies, proxy_bypass
+from weakref import WeakKeyDictionary
+
+import aiohttp
+from yarl import URL
+
+from engine.models.openai_compatible_events import read_at_most
+from engine.models.openai_compatible_wire import ServerRefusal, UnreadableAnswer, decode, error_message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+CONNECT_TIMEOUT_SECONDS: Final = 10.0
+RETRIED_STATUSES: Final = frozenset({408, 409, 429, 500, 502, 503, 504})
+FIRST_BACKOFF_SECONDS: Final = 0.5
+MAX_BACKOFF_SECONDS: Final = 8.0
+MAX_OBEYED_WAIT_SECONDS: Final = 60.0  # a server that wants more is told to the person instead
+MAX_ERROR_BYTES: Final = 64 * 2**10
+LARGE_BODY_BYTES: Final = 2**20  # aiohttp wants more than this as a file
+MIN_SECRET_CHARACTERS: Final = 6
+
+
+class ModelServer:
+    """Posts requests to one address. `secrets`: texts that no error may repeat."""
+
+    def __init__(
+        self, url: str, headers: Mapping[str, str], *, secrets: Iterable[str], timeout_seconds: float, max_retries: int
+    ) -> None:
+        self._url = URL(url)
+        self._headers = {**headers, "Content-Type": "application/json"}
+        self._secrets = tuple(one for one in secrets if len(one) >= MIN_SECRET_CHARACTERS)
+        self._timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_SECONDS, sock_read=timeout_seconds)
+        self._max_retries = max_retries
+        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
+
+    def session(self) -> aiohttp.ClientSession:
+        """The connections of the running loop; a connection never changes loops."""
+        loop = asyncio.get_running_loop()
+        session = self._sessions.get(loop)
+        if session is None or session.closed:
+            session = self._sessions[loop] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                headers=self._headers,
+                timeout=self._timeout,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                proxy=_proxy_for(self._url),
+            )
+        return session
+
+    async def aclose(self) -> None:
+        session = self._sessions.pop(asyncio.get_running_loop(), None)
+        if session:
+            await session.close()
+
+    async def open(self, body: bytes) -> aiohttp.ClientResponse:
+        """Post until the server begins a good answer; leaving the answer's context ends its connection or keeps it.
+
+        Raises ServerRefusal for an error status and what aiohttp raises for a lost or silent connection, both
+        after `max_retries` further attempts where another one may help.
+        """
+        for attempt in itertools.count():
+            again = attempt < self._max_retries
+            try:
+                response = await self._post(body)
+            except aiohttp.ClientConnectionError as error:
+                if not again or isinstance(error, aiohttp.SocketTimeoutError):
+                    raise
+                wait_seconds = backoff_seconds(attempt)
+            else:
+                if 200 <= response.status < 300:
+                    return response
+                refusal = await self._refusal(response)
+                asked_seconds = retry_wait_seconds(response.headers, attempt)
+                if not again or response.status not in RETRIED_STATUSES or asked_seconds is None:
+                    raise refusal
+                wait_seconds = asked_seconds
+            await asyncio.sleep(wait_seconds)
+        raise AssertionError("counting does not end")
+
+    async def _post(self, body: bytes) -> aiohttp.ClientResponse:
+        payload = io.BytesIO(body) if len(body) > LARGE_BODY_BYTES else body
+        # A redirect would turn the request into a GET or carry the conversation to another host.
+        return await self.session().post(self._url, data=payload, allow_redirects=False)
+
+    async def _refusal(self, response: aiohttp.ClientResponse) -> ServerRefusal:
+        async with response:
+            try:
+                text = await read_at_most(response, MAX_ERROR_BYTES)
+            except (aiohttp.ClientError, TimeoutError, UnreadableAnswer):
+                text = b""  # the status says enough
+        try:
+            message = error_message(decode(text))
+        except UnreadableAnswer:
+            message = ""
+        for secret in self._secrets:
+            message = message.replace(secret, "[hidden]")
+        if 300 <= response.status < 400:
+            message = "it redirects to another address, which base_url should name"
+        return ServerRefusal(response.status, message)
+
+
+def backoff_seconds(attempt: int) -> float:
+    """Half a second, doubled with each attempt, and up to a quarter less so that clients do not move in step."""
+    longest = min(FIRST_BACKOFF_SECONDS * 2.0**attempt, MAX_BACKOFF_SECONDS)
+    return longest * (1 - random.random() / 4)
+
+
+def retry_wait_seconds(headers: Mapping[str, str], attempt: int) -> float | None:
+    """What `retry-after-ms` or `retry-after` (seconds or a date) asks for; None when that is more than a minute."""
+    asked = _number(headers.get("retry-after-ms", ""))
+    asked = asked / 1000 if asked is not None else _after(headers.get("retry-after", ""))
+    if asked is None or asked <= 0:
+        return backoff_seconds(attempt)
+    return asked if asked <= MAX_OBEYED_WAIT_SECONDS else None
+
+
+def _after(text: str) -> float | None:
+    seconds = _number(text)
+    if seconds is not None or not text:
+        return seconds
+    try:
+        return parsedate_to_datetime(text).timestamp() - time.time()
+    except ValueError:
+        return None
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text.strip().replace(".", "", 1).isdecimal() else None
+
+
+def _proxy_for(url: URL) -> str | None:
+    """What the environment says, asked once: aiohttp's own way asks at every call, and reads ~/.netrc too."""
+    if proxy_bypass(url.host or ""):
+        return None
+    proxies = getproxies()
+    return proxies.get(url.scheme) or proxies.get("all")

@@ -1,0 +1,382 @@
+"""The thin chat model: the same requests and messages as ChatOpenAI, and how it treats server and connections."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from aiohttp import web
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from pydantic import SecretStr, ValidationError
+
+from engine.agent import Step, build, drive
+from engine.config.schema import ModelConfig
+from engine.errors import ModelUnavailable, explain_model_error
+from engine.models.openai_compatible import OpenAICompatibleChat
+from engine.models.openai_compatible_http import backoff_seconds, retry_wait_seconds
+from engine.models.openai_compatible_wire import ServerRefusal
+from engine.models.registry import ModelRegistry
+from tests.engine.fakes import echo, run_context
+from tests.engine.models.thin import (
+    FINISH,
+    HELLO,
+    KEY,
+    answering,
+    delta,
+    joined,
+    raw,
+    stream,
+    thin,
+)
+from tests.scripted_model import Reply, ToolCall
+from tests.scripted_model.client import chat_openai
+
+if TYPE_CHECKING:
+    from langchain_core.language_models.chat_models import BaseChatModel
+
+
+def essence(message):
+    return (
+        message.content,
+        [(call["name"], call["args"]) for call in message.tool_calls],
+        message.usage_metadata,
+        message.response_metadata["finish_reason"],
+        message.response_metadata["model_name"],
+    )
+
+
+CALLS = (ToolCall(name="echo", arguments={"text": "你好 🍸"}), ToolCall(name="echo", arguments={"text": "b", "n": [1]}))
+REPLIES = {
+    "text": Reply(text="Grüße, 你好 🍸.", usage=(10, 5)),
+    "numbered tokens": Reply(tokens=300, usage=(10, 300)),
+    "pieces": Reply(chunks=("a", "", " b", "你"), usage=(10, 5)),
+    "cut between any two bytes": Reply(text="你好🍸" * 20, split=True, usage=(10, 5)),
+    "calls": Reply(text="Let me see.", calls=CALLS, usage=(10, 5)),
+    "calls in pieces": Reply(calls=CALLS, split=True, usage=(10, 5)),
+    "cut short by the provider": Reply(text="And then", finish_reason="length", usage=(10, 5)),
+    "no usage": Reply(text="ok", reports_usage=False),
+    "detailed usage": Reply(
+        text="ok",
+        usage={
+            "prompt_tokens": 90,
+            "completion_tokens": 7,
+            "total_tokens": 97,
+            "prompt_tokens_details": {"cached_tokens": 64, "audio_tokens": None},
+            "completion_tokens_details": {"reasoning_tokens": 3},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES.keys())
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+async def test_both_classes_make_the_same_message_of_the_same_answer(scripted_model, reply, streamed):
+    async def ask(chat: BaseChatModel):
+        bound = chat.bind_tools([echo])
+        return await (joined(bound) if streamed else bound.ainvoke(HELLO))
+
+    scripted_model.replies([reply, reply])
+    async with chat_openai(scripted_model) as openai, thin(scripted_model) as ours:
+        expected, got = await ask(openai), await ask(ours)
+    assert essence(got) == essence(expected)
+    assert [request.streamed for request in scripted_model.requests] == [streamed, streamed]
+
+
+@pytest.mark.parametrize("choice", ["auto", "none", "any", "required", True, "echo", None, False])
+async def test_both_classes_send_the_same_tools_and_choice(scripted_model, choice):
+    async with chat_openai(scripted_model) as openai, thin(scripted_model) as ours:
+        for chat in (openai, ours):
+            await chat.bind_tools([echo], tool_choice=choice).ainvoke(HELLO)
+    theirs, got = [request.body for request in scripted_model.requests]
+    assert got["tools"] == theirs["tools"]
+    assert got.get("tool_choice") == theirs.get("tool_choice")
+
+
+HISTORY = [
+    SystemMessage("Be brief."),
+    HumanMessage([{"type": "text", "text": "What is this?"}, {"type": "image", "url": "https://example.com/a.png"}]),
+    AIMessage("", tool_calls=[{"id": "c1", "name": "echo", "args": {"text": "你"}}]),
+    ToolMessage("echo 你", tool_call_id="c1", name="echo"),
+    AIMessage([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "A cat."}]),
+    HumanMessage([{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}], name="lin"),
+    HumanMessage([{"type": "image", "base64": base64.b64encode(b"x").decode(), "mime_type": "image/png"}]),
+]
+
+
+async def test_both_classes_send_the_same_history(scripted_model):
+    async with chat_openai(scripted_model) as openai, thin(scripted_model) as ours:
+        for chat in (openai, ours):
+            await joined(chat, HISTORY)
+    theirs, got = [[*map(plain, request.messages)] for request in scripted_model.requests]
+    assert got == theirs
+
+
+def plain(message):
+    """The message with its calls' arguments read: spaces and escapes in them mean nothing."""
+    calls = [
+        call | {"function": call["function"] | {"arguments": json.loads(call["function"]["arguments"])}}
+        for call in message.get("tool_calls", ())
+    ]
+    return message | {"tool_calls": calls}
+
+
+async def test_options_headers_and_further_fields_reach_the_server(scripted_model):
+    options = {"temperature": 0.5, "max_tokens": 9, "extra_body": {"seed": 7}, "default_headers": {"X-Team": "deer"}}
+    async with thin(scripted_model, **options) as chat:
+        await joined(chat, stop=["END"], top_p=0.1)
+    (request,) = scripted_model.requests
+    sent = {name: request.body[name] for name in ("temperature", "max_tokens", "seed", "stop", "top_p", "stream")}
+    assert sent == {"temperature": 0.5, "max_tokens": 9, "seed": 7, "stop": ["END"], "top_p": 0.1, "stream": True}
+    assert request.wants_usage
+    assert (request.headers["authorization"], request.headers["x-team"]) == (f"Bearer {KEY}", "deer")
+
+
+async def test_usage_is_not_asked_for_where_that_is_switched_off(scripted_model):
+    async with thin(scripted_model, stream_usage=False) as chat:
+        assert (await joined(chat)).usage_metadata is None
+    assert "stream_options" not in scripted_model.requests[0].body
+
+
+async def test_an_address_may_end_with_a_slash_and_no_key_means_no_header(scripted_model):
+    chat = OpenAICompatibleChat(model="m", base_url=scripted_model.url + "/")
+    assert (await joined(chat)).content
+    await chat.aclose()
+    assert "authorization" not in scripted_model.requests[0].headers
+
+
+async def test_text_that_no_encoder_takes_is_sent_all_the_same(scripted_model):
+    calls = [{"id": "c", "name": "echo", "args": {"n": 2**80, "text": "\ud800"}}]
+    history = [
+        HumanMessage("half \ud83c of it\x00"),
+        AIMessage("", tool_calls=calls),
+        ToolMessage("x", tool_call_id="c"),
+    ]
+    async with thin(scripted_model) as chat:
+        await joined(chat, [*history, HumanMessage("y" * 2**21)])
+    (request,) = scripted_model.requests
+    assert request.messages[0]["content"] == "half � of it�"
+    assert json.loads(request.messages[1]["tool_calls"][0]["function"]["arguments"]) == {"n": 2**80, "text": "�"}
+
+
+def test_tools_are_described_once_for_each_set():
+    chat = OpenAICompatibleChat(model="m")
+    first, second, strict = (chat.bind_tools([echo], **options) for options in ({}, {}, {"strict": True}))
+    assert first.kwargs["tools"] is second.kwargs["tools"]
+    assert strict.kwargs["tools"][0]["function"]["strict"] is True
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504])
+async def test_a_server_that_may_recover_is_asked_twice_more_and_no_more(scripted_model, status):
+    scripted_model.responder(lambda call: Reply(fail_statuses=(status,)) if call.number <= 2 else Reply(text="third"))
+    async with thin(scripted_model) as chat:
+        assert (await joined(chat)).content == "third"
+        scripted_model.responder(lambda call: Reply(fail_statuses=(status,)))
+        with pytest.raises(ServerRefusal):
+            await joined(chat)
+    assert len(scripted_model.requests) == 6
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+async def test_a_refusal_is_not_tried_again(scripted_model, status):
+    scripted_model.replies([Reply(fail_statuses=(status,))])
+    async with thin(scripted_model) as chat:
+        with pytest.raises(ServerRefusal):
+            await joined(chat)
+    assert len(scripted_model.requests) == 1
+
+
+@pytest.mark.parametrize("fault", [{"cut_after": 1}, {"close_after": 1}])
+async def test_nothing_is_tried_again_once_the_answer_has_begun(scripted_model, fault):
+    scripted_model.replies([Reply(tokens=5, **fault)] * 3)
+    async with thin(scripted_model) as chat:
+        with pytest.raises(Exception):  # noqa: B017 - aiohttp's own, or StreamCut
+            await joined(chat)
+    assert len(scripted_model.requests) == 1
+
+
+async def test_a_connection_that_the_server_closed_unanswered_is_made_again():
+    seen = []
+
+    async def first_drops(request):
+        seen.append(await request.read())
+        if len(seen) == 1:
+            request.transport.abort()
+        return web.Response(body=stream(delta(content="hi"), FINISH), content_type="text/event-stream")
+
+    async with answering(first_drops) as chat:
+        assert (await joined(chat)).content == "hi"
+    assert seen[0] == seen[1]
+
+
+async def test_a_wait_of_more_than_a_minute_is_reported_instead_of_waited():
+    seen = []
+
+    async def full(_request):
+        seen.append(1)
+        return web.json_response({"error": {"message": "later"}}, status=429, headers={"Retry-After": "600"})
+
+    async with answering(full) as chat:
+        with pytest.raises(ServerRefusal):
+            await joined(chat)
+    assert len(seen) == 1
+
+
+def test_the_wait_is_what_the_server_asks_for_else_grows_from_half_a_second():
+    assert retry_wait_seconds({"retry-after-ms": "250", "retry-after": "9"}, 0) == 0.25
+    assert retry_wait_seconds({"retry-after": "1.5"}, 0) == 1.5
+    assert retry_wait_seconds({"retry-after": "3600"}, 0) is None
+    in_ten_seconds = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + 10))
+    assert 8 <= retry_wait_seconds({"retry-after": in_ten_seconds}, 0) <= 10
+    for nonsense in ("", "soon", "-3", "0", "nan", "1e9", "Mon, 99 Xxx"):
+        assert 0.375 <= retry_wait_seconds({"retry-after": nonsense}, 0) <= 0.5
+    assert [3 / 4 <= backoff_seconds(n) / longest <= 1 for n, longest in ((0, 0.5), (1, 1), (3, 4), (9, 8))] == [
+        True
+    ] * 4
+
+
+async def test_a_redirect_is_not_followed(scripted_model):
+    async with answering(raw(b"", status=307, headers={"Location": scripted_model.url})) as chat:
+        with pytest.raises(ServerRefusal, match="base_url"):
+            await joined(chat)
+    assert scripted_model.requests == []
+
+
+async def test_an_error_is_short_and_never_repeats_the_key_or_a_secret_header():
+    said = f"Incorrect key {KEY} with token-of-the-team: " + "x" * 100_000
+    for size in (1_000, 100_000):
+        text = json.dumps({"error": {"message": said[:size]}}).encode()
+        handler = raw(text, status=401, content_type="application/json")
+        async with answering(handler, default_headers={"X-Token": "token-of-the-team"}) as chat:
+            with pytest.raises(ServerRefusal) as caught:
+                await joined(chat)
+        told = f"{caught.value} {caught.value.body} {explain_model_error(caught.value)} {chat!r}"
+        assert len(str(caught.value)) < 700
+        assert KEY not in told
+        assert "token-of-the-team" not in told
+
+
+def test_the_key_shows_nowhere_in_the_model():
+    chat = OpenAICompatibleChat(model="m", api_key=KEY, default_headers={"X-Token": "token-of-the-team"})
+    shown = f"{chat!r} {chat} {chat.model_dump()} {chat._identifying_params} {chat.to_json()} {chat._serialized}"
+    assert KEY not in shown
+    assert "token-of-the-team" not in shown
+    assert isinstance(chat.api_key, SecretStr)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"seed": 5}, "seed"),
+        ({"base_url": "ftp://example.com"}, "base_url"),
+        ({"base_url": "https://me:hunter2@example.com"}, "default_headers"),
+        ({"base_url": "nonsense"}, "base_url"),
+        ({"timeout_seconds": 0}, "timeout_seconds"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_refused(options, words):
+    with pytest.raises(ValidationError) as caught:
+        OpenAICompatibleChat(model="m", **options)
+    assert words in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+async def test_an_entry_of_the_configuration_keeps_its_keys_when_only_its_use_changes():
+    entry = ModelConfig(
+        name="gpt",
+        use="engine.models.openai_compatible:OpenAICompatibleChat",
+        model="gpt-x",
+        api_key="$KEY",
+        base_url="https://llm.example.com/v1",
+        temperature=0.3,
+        max_tokens=99,
+        timeout_seconds=7,
+        extra_body={"seed": 5},
+    )
+    chat = ModelRegistry([entry], {"KEY": "sk-1"}).chat_model("gpt")
+    assert (chat.model, chat.temperature, chat.max_tokens, chat.timeout_seconds) == ("gpt-x", 0.3, 99, 7)
+    assert (chat.api_key.get_secret_value(), chat.max_retries, chat.stream_usage) == ("sk-1", 2, True)
+    refused = ModelRegistry([entry.model_copy(update={"temperature": "hot"})], {"KEY": "sk-1"})
+    with pytest.raises(ModelUnavailable, match="temperature"):
+        refused.chat_model("gpt")
+
+
+async def test_a_loop_keeps_its_connections_until_the_registry_closes_them(scripted_model):
+    entry = {"name": "gpt", "use": "engine.models.openai_compatible:OpenAICompatibleChat", "model": "m"}
+    models = ModelRegistry([ModelConfig(base_url=scripted_model.url, **entry)], {})
+    chat = models.chat_model("gpt")
+    await joined(chat)
+    session = chat._server.session()
+    await joined(chat)
+    assert chat._server.session() is session
+    await models.aclose()
+    assert session.closed
+
+
+@pytest.mark.parametrize("reply", [Reply(text="short"), Reply(tokens=200), Reply(text="x", split=True)])
+async def test_a_connection_serves_one_call_after_another(scripted_model, reply):
+    scripted_model.replies([reply] * 5)
+    async with thin(scripted_model) as chat:
+        for _ in range(5):
+            await joined(chat)
+        assert sum(map(len, chat._server.session().connector._conns.values())) == 1
+
+
+def test_a_caller_without_a_loop_is_answered_too(scripted_model):
+    scripted_model.replies(["plain"])
+    assert OpenAICompatibleChat(model="m", base_url=scripted_model.url).invoke(HELLO).content == "plain"
+
+
+async def test_a_caller_that_blocks_its_loop_is_answered_too(scripted_model):
+    scripted_model.replies(["plain"])
+    assert OpenAICompatibleChat(model="m", base_url=scripted_model.url).invoke(HELLO).content == "plain"
+
+
+async def test_two_hundred_calls_at_once_are_all_open_together(scripted_model):
+    scripted_model.responder(lambda call: Reply(text=f"to {call.user_text}", gate="all"))
+    async with thin(scripted_model) as chat:
+        asked = asyncio.gather(*(joined(chat, [HumanMessage(str(number))]) for number in range(200)))
+        await scripted_model.until(lambda model: model.in_flight == 200, 30)
+        scripted_model.open_gate("all")
+        assert [message.content for message in await asked] == [f"to {number}" for number in range(200)]
+
+
+async def test_two_hundred_agents_at_once_finish_their_tool_calls(scripted_model):
+    def reply(call):
+        done = call.messages[-1]["role"] == "tool"
+        text = call.user_text
+        return Reply(text=f"done {text}") if done else Reply(calls=(ToolCall(name="echo", arguments={"text": text}),))
+
+    scripted_model.responder(reply)
+
+    async def one(agent, number):
+        run = drive(agent, [HumanMessage(str(number))], run_context(is_subagent=True))
+        return [message for part in [p async for p in run] if isinstance(part, Step) for message in part.messages]
+
+    async with thin(scripted_model) as chat:
+        agent = build(chat, [echo], is_subagent=True)
+        runs = await asyncio.gather(*(one(agent, number) for number in range(200)))
+    assert [run[1].content for run in runs] == [f"echo {number}" for number in range(200)]
+    assert [run[2].content for run in runs] == [f"done {number}" for number in range(200)]
+
+
+async def test_cancelling_a_call_that_has_not_been_answered_closes_its_connection(scripted_model):
+    scripted_model.replies([Reply(hang=True)])
+    async with thin(scripted_model) as chat:
+        call = asyncio.create_task(joined(chat))
+        await scripted_model.until(lambda model: model.in_flight == 1)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await scripted_model.until(lambda model: model.requests[0].disconnected_at is not None)
+
+
+async def test_silence_within_an_answer_is_a_timeout_and_not_waited_for(scripted_model):
+    scripted_model.replies([Reply(tokens=5, stall_after=2)])
+    async with thin(scripted_model, timeout_seconds=0.2) as chat:
+        with pytest.raises(TimeoutError) as caught:
+            await joined(chat)
+    assert explain_model_error(caught.value).sentence == "The model server did not answer in time."
