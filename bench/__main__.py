@@ -25,7 +25,7 @@ from bench.client import ModelAccount, Wire, WrongResult
 from bench.databases import database
 from bench.measure import SCENARIOS, Figures, Subject
 from bench.processes import Server, ServerFailed, free_port
-from bench.product import ASSISTANT, PROJECT, Product, prepare, started_by
+from bench.product import ASSISTANT, CHAT_MODELS, PROJECT, Product, prepare, started_by
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -38,6 +38,7 @@ FAULTS = (WrongResult, ServerFailed, TimeoutError, OSError, aiohttp.ClientError,
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--database", choices=["sqlite", "postgres"], default="sqlite")
+    parser.add_argument("--model", choices=[*CHAT_MODELS], default="openai", help="the product's chat model class")
     parser.add_argument("--only", default="", help=f"scenarios, with commas: {', '.join(SCENARIOS)}")
     parser.add_argument("--floor-only", action="store_true", help="measure the floor alone")
     parser.add_argument("--start", help="another server's command; {port} and {model} in it are filled in")
@@ -49,7 +50,7 @@ def parse() -> argparse.Namespace:
 def make_product(options: argparse.Namespace, workplace: Path, database_url: str, model_url: str) -> Product:
     port = free_port()
     if not options.start:
-        return prepare(workplace, port=port, model_url=model_url, database_url=database_url)
+        return prepare(workplace, port=port, model_url=model_url, database_url=database_url, chat_model=options.model)
     headers = {"x-api-key": options.key} if options.key else {}
     env = {**os.environ, **({"DATABASE_URL": database_url} if database_url else {})}
     return started_by(options.start, port=port, model_url=model_url, path=options.path, env=env, headers=headers)
@@ -99,7 +100,8 @@ async def compare(
         for scenario in chosen:
             results[scenario] = {subject.name: await measured(scenario, subject) for subject in subjects}
     report.show(results, list(servers))
-    report.write(results, RESULTS / f"{options.database}.json", database=options.database)
+    name = options.database if options.model == "openai" else f"{options.database}-{options.model}"
+    report.write(results, RESULTS / f"{name}.json", database=options.database)
     return int(any(isinstance(figures, str) for by_server in results.values() for figures in by_server.values()))
 
 

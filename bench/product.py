@@ -18,12 +18,17 @@ WIRE_PATH = "/langgraph"
 ASSISTANT = "lead_agent"
 ACCOUNT = "bench"
 
+CHAT_MODELS = {
+    "openai": "langchain_openai:ChatOpenAI",
+    "thin": "engine.models.openai_compatible:OpenAICompatibleChat",
+}
+
 # More slots and waiting runs than a deployment allows by default: the bursts measure the machinery, not the
 # limits that protect it.
 CONFIG = """\
 models:
   - name: scripted
-    use: langchain_openai:ChatOpenAI
+    use: {use}
     model: scripted
     api_key: not-a-key
     base_url: {model_url}
@@ -51,11 +56,11 @@ class Product:
         return self.headers.get("x-api-key", "")
 
 
-def prepare(workplace: Path, *, port: int, model_url: str, database_url: str) -> Product:
+def prepare(workplace: Path, *, port: int, model_url: str, database_url: str, chat_model: str) -> Product:
     """Make home, configuration, tables, account and key for the project's own `manage.py up`."""
     home, config = workplace / "home", workplace / "config.yaml"
     home.mkdir(mode=0o700)
-    config.write_text(CONFIG.format(model_url=model_url), encoding="utf-8")
+    config.write_text(CONFIG.format(use=CHAT_MODELS[chat_model], model_url=model_url), encoding="utf-8")
     env = {**os.environ, "DEER_FLOW_HOME": str(home), "DEER_FLOW_CONFIG": str(config), "LOG_LEVEL": "WARNING"}
     env.pop("DATABASE_URL", None)
     if database_url:

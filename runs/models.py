@@ -71,7 +71,8 @@ class Run(models.Model):
 
     # Execution: who holds the run, and since when.
     fence = models.BigIntegerField(default=0)  # random per claim: a counter could be issued twice after a lost commit
-    attempt = models.PositiveIntegerField(_("attempt"), default=0)
+    attempt = models.PositiveIntegerField(_("attempt"), default=0)  # claims so far, hand-overs included
+    lost_workers = models.PositiveIntegerField(default=0)  # claims of a run that its worker had not given back
     queue_id = models.BigIntegerField(null=True, unique=True)  # its django-q2 row while it is queued or running
     worker = models.CharField(_("worker"), max_length=120, blank=True)
     cancel_requested = models.CharField(max_length=12, blank=True)  # the status the run shall end with
@@ -103,6 +104,7 @@ class Run(models.Model):
     input_tokens = models.BigIntegerField(null=True, blank=True)  # null: never reported, which is not zero
     output_tokens = models.BigIntegerField(null=True, blank=True)
     cached_tokens = models.BigIntegerField(null=True, blank=True)
+    guard_tokens = models.BigIntegerField(default=0)  # what budgets count: estimates where nothing was reported
     usage_estimated = models.BooleanField(default=False)
     created_at = models.DateTimeField(_("created"))
     started_at = models.DateTimeField(_("started"), null=True, blank=True)

@@ -15,7 +15,7 @@ from engine.text import clean_json
 from runs.models import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from uuid import UUID
 
 WireMessage = dict[str, Any]
@@ -33,6 +33,36 @@ def to_json(value: object) -> str:
         return orjson.dumps(storable).decode()
     except TypeError:  # whole numbers past 64 bits, keys that are no text
         return json.dumps(storable, ensure_ascii=False, default=str)
+
+
+NOT_ANSWERED = "Not answered: the run was stopped before this call had a result."
+
+
+def open_calls(messages: Sequence[WireMessage]) -> list[dict[str, Any]]:
+    """The calls of the last reply that have no result, in order. A person's message closes what came before it."""
+    answered = set()
+    for message in reversed(messages):
+        if message.get("type") == "tool":
+            answered.add(message.get("tool_call_id"))
+        elif message.get("type") == "ai":
+            return [call for call in message.get("tool_calls") or () if call.get("id") not in answered]
+        elif message.get("type") == "human":
+            return []
+    return []
+
+
+def closing_answers(messages: Sequence[WireMessage]) -> list[WireMessage]:
+    """One result for each open call: every call gets exactly one, whatever happened to its run."""
+    return [
+        {
+            "type": "tool",
+            "tool_call_id": call["id"],
+            "name": call["name"],
+            "content": NOT_ANSWERED,
+            "status": "error",
+        }
+        for call in open_calls(messages)
+    ]
 
 
 def load(thread_ids: Iterable[UUID]) -> dict[UUID, list[WireMessage]]:

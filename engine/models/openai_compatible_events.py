@@ -85,8 +85,7 @@ class EventSplitter:
         *lines, rest = b"".join(self._pending).split(b"\n")
         self._pending = [rest] if rest else []
         events = [event for line in lines if (event := self._line(line.rstrip(b"\r")))]
-        if events:
-            self._size = len(rest)
+        self._size = len(rest) + sum(map(len, self._data))
         return events
 
     def rest(self) -> bytes:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from langchain_core.messages import AIMessageChunk
 from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, UsageMetadata
-from langchain_core.messages.tool import ToolCallChunk, tool_call_chunk
-from langchain_core.utils._merge import merge_lists
+from langchain_core.messages.tool import tool_call_chunk
 
 from engine.models.openai_compatible_wire import (
     UnreadableAnswer,
@@ -22,6 +22,19 @@ from engine.models.openai_compatible_wire import (
 DONE: Final = b"[DONE]"
 
 
+@dataclass(slots=True)
+class CallPiece:
+    """What came of one tool call since the last look. None: nothing yet."""
+
+    index: int
+    call_id: str | None
+    name: str | None
+    arguments: list[str] = field(default_factory=list)
+
+    def is_of(self, index: int, call_id: str | None) -> bool:
+        return self.index == index and (call_id is None or self.call_id in (None, call_id))
+
+
 class ReplyReader:
     """Collects the events of one answer and gives what came since the last look as one chunk.
 
@@ -33,7 +46,7 @@ class ReplyReader:
         self.done = False
         self._usage: UsageMetadata | None = None
         self._texts: list[str] = []
-        self._calls: list[ToolCallChunk] = []
+        self._calls: list[CallPiece] = []
         self._call_ids: dict[int, str | None] = {}
         self._extra: dict[str, str] = {}
         self._metadata: dict[str, str] = {"model_provider": "openai"}
@@ -66,19 +79,23 @@ class ReplyReader:
             return None
         chunk = AIMessageChunk(
             content="".join(self._texts),
-            tool_call_chunks=merge_lists([], *([call] for call in self._calls)) or [],
+            tool_call_chunks=[
+                tool_call_chunk(
+                    name=call.name,
+                    args="".join(call.arguments) if call.arguments else None,
+                    id=call.call_id,
+                    index=call.index,
+                )
+                for call in self._calls
+            ],
             additional_kwargs=self._extra,
             response_metadata=self._metadata,
             usage_metadata=usage,
             chunk_position="last" if self.done else None,
         )
-        self._texts, self._calls, self._extra, self._metadata, self._usage = (
-            [],
-            [],
-            {},
-            {},
-            None if usage else self._usage,
-        )
+        self._texts, self._calls = [], []
+        self._extra, self._metadata = {}, {}
+        self._usage = None if usage else self._usage
         return chunk
 
     def _read_delta(self, delta: Mapping[str, Any]) -> None:
@@ -101,11 +118,7 @@ class ReplyReader:
         function = call.get("function") or {}
         if not isinstance(function, dict):
             raise UnreadableAnswer("function: expected an object")
-        call_id, name, arguments = (
-            text_or_none(call.get("id")),
-            text_or_none(function.get("name")),
-            function.get("arguments"),
-        )
+        call_id, name = text_or_none(call.get("id")), text_or_none(function.get("name"))
         index = count_or_none(call.get("index"))
         if index is None:
             # A server that does not number its calls sends each whole, or its first piece with an id.
@@ -113,9 +126,15 @@ class ReplyReader:
         if call_id and self._call_ids.get(index) == call_id:
             call_id = name = None  # repeated with every piece; LangChain would join the names
         self._call_ids.setdefault(index, call_id)
-        if arguments is not None and not isinstance(arguments, str):
-            arguments = encode(arguments).decode()
-        self._calls.append(tool_call_chunk(name=name, args=arguments, id=call_id, index=index))
+        piece = next((one for one in self._calls if one.is_of(index, call_id)), None)
+        if piece is None:
+            piece = CallPiece(index, call_id, name)
+            self._calls.append(piece)
+        else:
+            piece.call_id, piece.name = piece.call_id or call_id, piece.name or name
+        arguments = function.get("arguments")
+        if arguments is not None:
+            piece.arguments.append(arguments if isinstance(arguments, str) else encode(arguments).decode())
 
 
 def _needed_text(value: object, field: str) -> str:

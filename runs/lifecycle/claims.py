@@ -15,7 +15,7 @@ from runs import queue
 from runs.event_types import RunStarted, TaskStarted
 from runs.ledger import Ledger
 from runs.lifecycle.commit import Held
-from runs.lifecycle.ending import Ending, cancel_code, end
+from runs.lifecycle.ending import Ending, cancel_code, close_open_calls, end
 from runs.models import Run
 from runs.statuses import ENDED, ErrorCode, RunStatus
 from runs.transcript import WireMessage, load
@@ -118,11 +118,15 @@ def _plain_tasks(unknown: Mapping[int, str]) -> list[tuple[int, dict[str, Any]]]
 
 
 def _start_attempt(ledger: Ledger, run: Run, parent_thread_id: UUID | None, *, worker: str, max_attempts: int) -> bool:
-    if run.attempt >= max_attempts:
-        end(ledger, run, _given_up(run))
+    # A run that comes back as running was not given back: whoever had it is gone. A hand-over counts against nobody.
+    lost_workers = run.lost_workers + (run.status == RunStatus.RUNNING)
+    if lost_workers >= max_attempts:
+        close_open_calls(ledger, run)
+        end(ledger, run, _given_up(run, lost_workers))
         return False
     ledger.change(
         run,
+        lost_workers=lost_workers,
         status=RunStatus.RUNNING.value,
         fence=secrets.randbits(62),
         attempt=run.attempt + 1,
@@ -137,15 +141,15 @@ def _start_attempt(ledger: Ledger, run: Run, parent_thread_id: UUID | None, *, w
     return True
 
 
-def _given_up(run: Run) -> Ending:
+def _given_up(run: Run, lost_workers: int) -> Ending:
     if run.cancel_requested:
         status = RunStatus(run.cancel_requested)
         return Ending(status=status, error_code=cancel_code(status))
     return Ending(
         status=RunStatus.ERROR,
         error_code=ErrorCode.WORKER_LOST,
-        error=f"the worker was lost {run.attempt} times; the last one was {run.worker}",
-        detail={"limit": run.attempt, "layer": "runs.max_attempts"},
+        error=f"the worker was lost {lost_workers} times; the last one was {run.worker}",
+        detail={"limit": lost_workers, "layer": "runs.max_attempts"},
     )
 
 

@@ -15,6 +15,7 @@ from runs.lifecycle.progress import Progress
 from runs.lifecycle.start import BRIEF_LENGTH, enter_transcript, its_turn
 from runs.models import Run, Thread
 from runs.statuses import ENDED, ErrorCode, RunStatus, ThreadStatus, WaitingFor
+from runs.transcript import closing_answers, load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,6 +77,12 @@ def end(ledger: Ledger, run: Run, ending: Ending) -> None:
     """
     _close(ledger, run, ending)
     _next_in_line(ledger, ledger.threads[run.thread_id], ending.status)
+
+
+def close_open_calls(ledger: Ledger, run: Run) -> None:
+    """Answer the calls of a run that ends while no worker has it, so that the transcript stays a valid history."""
+    if run.attempt:
+        ledger.append(ledger.threads[run.thread_id], run.pk, closing_answers(load([run.thread_id])[run.thread_id]))
 
 
 def _close(ledger: Ledger, run: Run, ending: Ending) -> None:
@@ -180,6 +187,7 @@ class Cancel:
         if run.status in ENDED or (self.only_waiting and not waits):
             return False
         if run.status == RunStatus.PENDING and not (waits and self.status == RunStatus.INTERRUPTED):
+            close_open_calls(ledger, run)
             end(ledger, run, Ending(status=self.status, cancelled_by=self.by, error_code=cancel_code(self.status)))
             return True
         if not run.cancel_requested:

@@ -64,7 +64,6 @@ class HandOver:
 
     def apply(self, ledger: Ledger) -> int | None:
         run = ledger.held(self.held.run_id, self.held.fence)
-        # A deploy is nobody's fault: it does not count against max_attempts.
-        ledger.change(run, status=RunStatus.PENDING.value, waiting_for="", attempt=max(0, run.attempt - 1))
+        ledger.change(run, status=RunStatus.PENDING.value, waiting_for="")
         ledger.append(ledger.threads[run.thread_id], run.pk, [RunQueued(agent=run.agent)])
         return run.queue_id

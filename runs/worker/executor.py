@@ -36,6 +36,7 @@ from runs.errors import Fenced
 from runs.group_commit import NO_DATABASE
 from runs.lifecycle import Ending, Finish, HandOver, Progress
 from runs.statuses import ErrorCode, RunStatus
+from runs.transcript import closing_answers
 from runs.worker import plans
 from runs.worker.delegate import LocalDelegate
 from runs.worker.deltas import Deltas
@@ -57,7 +58,6 @@ UNKNOWN_OUTCOME = (
     "Interrupted: the worker was lost while this call was running, so its outcome is unknown. It was not repeated."
     " Check what it did before you call it again."
 )
-NOT_ANSWERED = "Not answered: the run was stopped before this call had a result."
 
 
 def execute_run(run_id: str) -> None:
@@ -285,7 +285,7 @@ class Execution:
         if ending.status != RunStatus.SUCCESS:
             if self._row.depth == 0:
                 await self._host.database.call(services.cancel_children, self._row.pk)
-            entries = [*entries, *self._partial_reply(), *self._closing_answers()]
+            entries = [*entries, *self._partial_reply(), *closing_answers(self._transcript)]
         if not ending.result and self._deltas.text:
             ending = replace(ending, result=self._deltas.text)
         verb = Finish(
@@ -302,21 +302,6 @@ class Execution:
         if not self._deltas.text:
             return []
         return [{"type": "ai", "id": self._deltas.message_id, "content": self._deltas.text, "partial": True}]
-
-    def _closing_answers(self) -> list[WireMessage]:
-        """Each call gets exactly one result, so that the thread's next run starts from a valid history."""
-        open_calls = settle([from_wire(message) for message in self._transcript])
-        return [
-            {
-                "type": "tool",
-                "id": str(uuid4()),
-                "tool_call_id": call["id"],
-                "name": call["name"],
-                "content": NOT_ANSWERED,
-                "status": "error",
-            }
-            for call in open_calls
-        ]
 
     async def _hand_over(self) -> None:
         """This process stops: another continues from the transcript. A reply under way is asked for again there."""

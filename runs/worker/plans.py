@@ -331,9 +331,8 @@ async def close_models() -> None:
 
 
 def tree_tokens(root_id: UUID) -> int:
-    """Tokens of a lead and all its children, as stored."""
-    sums = Run.objects.filter(root_id=root_id).aggregate(i=Sum("input_tokens"), o=Sum("output_tokens"))
-    return (sums["i"] or 0) + (sums["o"] or 0)
+    """Tokens of a lead and all its children as their budgets count them, estimates included."""
+    return Run.objects.filter(root_id=root_id).aggregate(total=Sum("guard_tokens"))["total"] or 0
 
 
 def release_lease(queue_id: int) -> None:

@@ -26,6 +26,7 @@ class Meter:
         self.input_tokens = run.input_tokens
         self.output_tokens = run.output_tokens
         self.cached_tokens = run.cached_tokens
+        self.guard_tokens = run.guard_tokens
         self.estimated = run.usage_estimated
         self.model = run.model
 
@@ -34,6 +35,8 @@ class Meter:
             return
         self.model_calls = max(self.model_calls + 1, counters.model_calls)
         counters.model_calls = max(counters.model_calls, self.model_calls)
+        self.guard_tokens = max(self.guard_tokens, counters.tokens)
+        self.estimated = self.estimated or counters.tokens_estimated
         usage = message.get("usage_metadata")
         if not usage:
             return
@@ -56,6 +59,7 @@ class Meter:
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "cached_tokens": self.cached_tokens,
+            "guard_tokens": self.guard_tokens,
             "usage_estimated": self.estimated,
         }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from aiohttp import web
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from pydantic import SecretStr, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from engine.agent import Step, build, drive
 from engine.config.schema import ModelConfig
@@ -323,6 +323,32 @@ async def test_a_connection_serves_one_call_after_another(scripted_model, reply)
         for _ in range(5):
             await joined(chat)
         assert sum(map(len, chat._server.session().connector._conns.values())) == 1
+
+
+@pytest.mark.parametrize(("exempt", "code"), [("", None), ("llm.invalid", "model_unreachable")])
+async def test_the_proxy_of_the_environment_is_used_but_for_exempt_hosts(scripted_model, monkeypatch, exempt, code):
+    monkeypatch.setenv("http_proxy", scripted_model.root_url)
+    monkeypatch.setenv("no_proxy", exempt)
+    chat = OpenAICompatibleChat(model="m", base_url="http://llm.invalid/v1", max_retries=0)
+    try:
+        assert (await joined(chat)).content
+    except Exception as error:
+        assert explain_model_error(error).code == code
+    finally:
+        await chat.aclose()
+    assert len(scripted_model.requests) == (code is None)
+
+
+async def test_answers_of_a_schema_are_asked_for_as_a_call(scripted_model):
+    class Verdict(BaseModel):
+        """A verdict."""
+
+        score: int
+
+    scripted_model.replies([Reply(calls=(ToolCall(name="Verdict", arguments={"score": 7}),))])
+    async with thin(scripted_model) as chat:
+        assert await chat.with_structured_output(Verdict).ainvoke(HELLO) == Verdict(score=7)
+    assert scripted_model.requests[0].body["tool_choice"] == "required"
 
 
 def test_a_caller_without_a_loop_is_answered_too(scripted_model):

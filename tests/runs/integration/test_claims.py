@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from runs import queue, services
 from runs.event_types import EventType
-from runs.lifecycle import claims
+from runs.lifecycle import HandOver, Held, Progress, claims, commit_one
 from runs.models import Run
 from runs.queue import Candidate, fair_share, pick
-from tests.runs.acts import claim, claimed, events, finish, lose_lease, say, start_child, status
+from runs.transcript import load
+from tests.runs.acts import ai, claim, claimed, events, finish, lose_lease, say, start_child, status
 from tests.runs.factories import PersonFactory, RunFactory, ThreadFactory, started
 from tests.runs.invariants import assert_queue_whole, assert_whole
 
@@ -110,6 +111,38 @@ def test_a_lost_run_is_claimed_again_from_its_transcript_with_one_more_attempt()
     assert [message["content"] for message in one.transcript] == ["hello", "so far"]
     attempts = [orjson.loads(event.data)["attempt"] for event in events(run.thread, EventType.RUN_STARTED)]
     assert attempts == [1, 2]
+
+
+@db
+def test_a_hand_over_is_a_further_attempt_but_no_lost_worker():
+    run = started()
+    for _ in range(4):
+        held = claimed(run, max_attempts=1)
+        commit_one(HandOver(held=held))
+        lose_lease(run)  # the lease is given back
+    run.refresh_from_db()
+    assert (run.status, run.attempt, run.lost_workers) == ("pending", 4, 0)
+    claimed(run, max_attempts=1)
+
+
+@db
+def test_a_run_that_ends_without_a_worker_leaves_no_call_unanswered():
+    given_up, cancelled = started(), started()
+    call = {"id": "c1", "name": "write_file", "args": {"path": "a"}}
+    for run in (given_up, cancelled):
+        commit_one(Progress(held=claimed(run, most=1, free=1), entries=[{**ai(""), "tool_calls": [call]}]))
+    lose_lease(given_up)
+    assert not claim(max_attempts=1).runs
+    commit_one(HandOver(held=_held(cancelled)))
+    services.cancel_run(run_id=cancelled.pk, by="lin")
+    for run in (given_up, cancelled):
+        last = load([run.thread_id])[run.thread_id][-1]
+        assert (last["type"], last["tool_call_id"], last["status"]) == ("tool", "c1", "error")
+
+
+def _held(run):
+    run.refresh_from_db()
+    return Held(run.pk, run.thread_id, run.fence)
 
 
 @db

@@ -99,6 +99,7 @@ def test_usage_is_counted_once_and_unknown_stays_unknown():
     meter, counters = Meter(run), Counters()
     meter.count(ai("no usage"), counters)
     assert (meter.model_calls, meter.total_tokens) == (1, None)
+    counters.tokens, counters.tokens_estimated = 7, True  # what the guard made of the silent reply
     usage = {"input_tokens": 10, "output_tokens": 5, "input_token_details": {"cache_read": 4}}
     meter.count({**ai("x"), "usage_metadata": usage}, counters)
     meter.count({"type": "tool", "content": "", "usage_metadata": usage}, counters)
@@ -107,7 +108,8 @@ def test_usage_is_counted_once_and_unknown_stays_unknown():
         "input_tokens": 10,
         "output_tokens": 5,
         "cached_tokens": 4,
-        "usage_estimated": False,
+        "guard_tokens": 7,
+        "usage_estimated": True,
     }
 
 
