@@ -24,6 +24,7 @@ from channels.routing import URLRouter  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 from django.conf import settings  # noqa: E402
 
+from runs.agent_protocol.access import close_database  # noqa: E402
 from runs.agent_protocol.asgi import application as _agent_protocol  # noqa: E402
 from runs.relay import relay  # noqa: E402
 from runs.routing import websocket_urlpatterns  # noqa: E402
@@ -59,6 +60,7 @@ async def _lifespan(receive: type_receive, send: type_send) -> None:
             await send({"type": "lifespan.startup.complete"})
         else:
             await relay().stop()
+            await close_database()
             await send({"type": "lifespan.shutdown.complete"})
             return
 

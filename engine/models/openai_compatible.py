@@ -123,7 +123,7 @@ class OpenAICompatibleChat(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        reply = ReplyReader()
+        reply = ReplyReader(self._server.hide)
         async with (
             await self._server.open(self._body(messages, stop, kwargs, stream=True)) as response,
             aclosing(payloads(response)) as reads,
@@ -150,7 +150,7 @@ class OpenAICompatibleChat(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        reply = ReplyReader()
+        reply = ReplyReader(self._server.hide)
         async with await self._server.open(self._body(messages, stop, kwargs, stream=False)) as response:
             reply.read(await read_at_most(response))
         _require_finish(reply)

@@ -103,11 +103,15 @@ class ModelServer:
             message = error_message(decode(text))
         except UnreadableAnswer:
             message = ""
-        for secret in self._secrets:
-            message = message.replace(secret, "[hidden]")
         if 300 <= response.status < 400:
             message = "it redirects to another address, which base_url should name"
-        return ServerRefusal(response.status, message)
+        return ServerRefusal(response.status, self.hide(message))
+
+    def hide(self, text: str) -> str:
+        """The text without the key and the configured headers' values, which servers like to quote."""
+        for secret in self._secrets:
+            text = text.replace(secret, "[hidden]")
+        return text
 
 
 def backoff_seconds(attempt: int) -> float:

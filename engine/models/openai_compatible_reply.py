@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -38,10 +38,11 @@ class CallPiece:
 class ReplyReader:
     """Collects the events of one answer and gives what came since the last look as one chunk.
 
-    Usage is given once, at the end: some servers repeat the running total in every event.
+    `hide` takes secrets out of what a server says about an error. Usage is given once, at the end: some servers repeat the running total in every event.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, hide: Callable[[str], str]) -> None:
+        self._hide = hide
         self.finish_reason = ""
         self.done = False
         self._usage: UsageMetadata | None = None
@@ -57,7 +58,7 @@ class ReplyReader:
             self.done = True
             return
         event = decode(payload)
-        raise_error_of(event)
+        raise_error_of(event, self._hide)
         self._usage = usage_metadata(event.get("usage")) or self._usage
         choices = event.get("choices")
         if not choices:

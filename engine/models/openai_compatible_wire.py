@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import orjson
@@ -107,10 +107,10 @@ def _block(block: str | dict[str, Any]) -> dict[str, Any]:
     return convert_to_openai_data_block(block) if is_data_content_block(block) else block
 
 
-def raise_error_of(event: Mapping[str, Any]) -> None:
+def raise_error_of(event: Mapping[str, Any], hide: Callable[[str], str]) -> None:
     """Raise ServerRefusal when the object is an error: `{"error": …}`, or vLLM's `{"object": "error", …}`."""
     if event.get("error") or event.get("object") == "error":
-        raise ServerRefusal(_status(event), error_message(event))
+        raise ServerRefusal(_status(event), hide(error_message(event)))
 
 
 def error_message(body: Mapping[str, Any]) -> str:

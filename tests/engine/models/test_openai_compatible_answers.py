@@ -14,6 +14,7 @@ from tests.engine.fakes import echo
 from tests.engine.models.thin import (
     FINISH,
     HELLO,
+    KEY,
     answering,
     chunks_of,
     delta,
@@ -131,6 +132,14 @@ async def test_an_error_within_a_stream_is_what_the_server_says_it_is(event, cod
     with pytest.raises(ServerRefusal) as caught:
         await read_back(stream(delta(content="hi"), event))
     assert explain_model_error(caught.value).code == code
+
+
+async def test_an_error_within_a_stream_never_repeats_the_key():
+    with pytest.raises(ServerRefusal) as caught:
+        await read_back(
+            stream(delta(content="hi"), {"error": {"message": f"{'x' * 400} key {KEY}, and {'x' * 99_000}"}})
+        )
+    assert KEY[:12] not in f"{caught.value} {caught.value.body} {explain_model_error(caught.value)}"
 
 
 async def test_comments_carriage_returns_and_event_names_are_no_data():

@@ -199,7 +199,7 @@ def test_a_continued_run_keeps_its_turns_and_tokens(house: House, model: Scripte
     assert (run.stop_reason, run.model_calls, run.total_tokens) == ("turn_capped", 3, 360)
 
 
-def test_a_hand_over_is_nobodys_fault_and_does_not_count_as_an_attempt(house: House, model: ScriptedModel):
+def test_a_hand_over_is_nobodys_fault_and_counts_as_no_lost_worker(house: House, model: ScriptedModel):
     run = house.ask(scripts.gated("go")[1])
     for _ in range(4):
         with Worker() as worker:
@@ -208,7 +208,8 @@ def test_a_hand_over_is_nobodys_fault_and_does_not_count_as_an_attempt(house: Ho
             assert house.again(run).status == RunStatus.PENDING
     model.open_gate("go")
     house.work()
-    assert (house.again(run).status, house.again(run).attempt) == (RunStatus.SUCCESS, 1)
+    run = house.again(run)
+    assert (run.status, run.attempt, run.lost_workers) == (RunStatus.SUCCESS, 5, 0)
 
 
 def test_a_run_that_keeps_losing_its_worker_is_given_up_and_its_thread_stays_usable(house: House):
