@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
     from engine.limits import Limits
     from engine.sandbox.base import Sandbox
     from engine.sandbox.workspace import Workspace

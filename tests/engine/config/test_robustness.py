@@ -166,7 +166,8 @@ def flow(value: object) -> str:
         return "[" + ", ".join(flow(item) for item in value) + "]"
     if isinstance(value, str):
         return quote(value)
-    return {None: "null", True: "true", False: "false"}.get(value, repr(value))
+    words: dict[object, str] = {None: "null", True: "true", False: "false"}
+    return words.get(value, repr(value))
 
 
 def quote(text: str) -> str:
