@@ -38,7 +38,8 @@ class CallPiece:
 class ReplyReader:
     """Collects the events of one answer and gives what came since the last look as one chunk.
 
-    `hide` takes secrets out of what a server says about an error. Usage is given once, at the end: some servers repeat the running total in every event.
+    `hide` takes secrets out of what a server says about an error. Usage is given once, at the end: some servers
+    repeat the running total in every event.
     """
 
     def __init__(self, hide: Callable[[str], str]) -> None:

@@ -94,7 +94,6 @@ class House:
         self.model = model
         self.owner = owner
         self._config_file = config_file
-        self.calls_may_stay_open = False  # of runs that ended while no worker had them
         self.configure()
 
     def configure(self, **sections: Any) -> None:
@@ -190,7 +189,7 @@ class House:
             seqs = list(Event.objects.filter(thread_id=thread.pk).order_by("seq").values_list("seq", flat=True))
             assert seqs == list(range(1, thread.last_seq + 1))
             calls, results = _calls_and_results(load([thread.pk]).get(thread.pk, []))
-            assert results <= calls if self.calls_may_stay_open else results == calls
+            assert results == calls
         for run in Run.objects.all():
             assert run.status in ENDED
             assert _endings(run.thread_id, run.pk, EventType.RUN_ENDED, "") == 1

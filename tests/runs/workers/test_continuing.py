@@ -288,7 +288,6 @@ def test_a_zombie_writes_nothing_once_another_has_its_run(house: House, model: S
 
 def test_a_handed_over_run_that_is_cancelled_before_anybody_takes_it_leaves_a_usable_thread(house: House):
     house.configure(sandbox={"provider": "local", "allow_host_bash": True})
-    house.calls_may_stay_open = True
     run = house.ask(scripts.tool_then("bash", {"command": "mkfifo never; cat never"})[1])
     with Worker() as first:
         house.until(house.file(run, "never").exists)

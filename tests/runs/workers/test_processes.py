@@ -176,7 +176,7 @@ def test_sigterm_hands_long_runs_over_and_they_go_on_elsewhere(house: House, clu
     model.wait_for(lambda model: all(len(model.calls_of(one)) >= 3 for one in script_ids), 30)
     model.open_gate("go")
     house.until_ended(run)
-    assert {each.attempt for each in [house.again(run), *house.children(run)]} == {1}
+    assert {each.lost_workers for each in [house.again(run), *house.children(run)]} == {0}
     assert {holder_of(each) for each in [run, *house.children(run)]}.isdisjoint(old)
     assert_each_line_is_there_once(house, run)
 
