@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 LOOK_SECONDS = 1.0  # a ring that got lost costs this much
 _TAIL_ROWS = 4096
-_GATHER_SECONDS = 0.004  # rings that come in a burst share one read
+_GATHER_SECONDS = 0.001  # rings that come in a burst share one read
 _HOUSEKEEPING_SECONDS = 30.0
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 WireMessage = dict[str, Any]
+_NEWEST = 4  # messages among which the last answer nearly always is
 
 
 def to_row(message: WireMessage) -> str:
@@ -82,6 +83,16 @@ def text_of(message: WireMessage) -> str:
     blocks = content if isinstance(content, list | tuple) else ()
     parts = (block.get("text", "") if isinstance(block, dict) else block for block in blocks)
     return "".join(part for part in parts if isinstance(part, str))
+
+
+def last_answer_of(thread_id: UUID) -> str:
+    """The last words an agent said on a thread; looks at the newest rows first."""
+    newest = Message.objects.filter(thread_id=thread_id).order_by("-seq").values_list("data", flat=True)
+    for rows in (newest[:_NEWEST], newest[_NEWEST:]):
+        for text in rows:
+            if answer := last_answer([orjson.loads(text)]):
+                return answer
+    return ""
 
 
 def last_answer(messages: Iterable[WireMessage]) -> str:

@@ -1,37 +1,19 @@
 """Says that something changed, never what it is: readers look at the rows.
 
-A ring is cheap and may be lost or doubled. `Ring.threads is None` means "anything may have changed" (SQLite cannot
-say more, and a connection that was down does not know what it missed).
+A ring is cheap and may be lost or doubled. `Ring.threads is None` means "anything may have changed": a connection that
+was down does not know what it missed.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from uuid import UUID
 
 from django.db import connection, transaction
 
-CHANNEL = "runs"
-_IDS_PER_PAYLOAD = 150  # 36 characters and a space each; PostgreSQL takes 8,000 bytes
+from runs.doorbell.ring import CHANNEL, EVERYTHING, Listener, Ring, parse, payloads
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ring:
-    """Which threads have new events, whether the queue has new rows, which runs somebody wants stopped."""
-
-    threads: frozenset[UUID] | None = frozenset()
-    queue: bool = False
-    cancels: frozenset[UUID] = frozenset()
-
-    def __bool__(self) -> bool:
-        return self.threads is None or bool(self.threads or self.queue or self.cancels)
-
-
-EVERYTHING = Ring(threads=None, queue=True)
-Listener = Callable[[Ring], None]
+__all__ = ["CHANNEL", "EVERYTHING", "Doorbell", "Listener", "Ring", "parse", "payloads", "ring_at_commit"]
 
 
 class _Local:
@@ -50,29 +32,6 @@ class _Local:
 _local = _Local()
 
 
-def payloads(ring: Ring) -> list[str]:
-    """The ring as texts that fit into notifications: `q`, `t <ids>`, `c <ids>`."""
-    texts = ["q"] if ring.queue else []
-    for letter, ids in (("t", sorted(ring.threads or ())), ("c", sorted(ring.cancels))):
-        parts = (ids[start : start + _IDS_PER_PAYLOAD] for start in range(0, len(ids), _IDS_PER_PAYLOAD))
-        texts.extend(f"{letter} {' '.join(map(str, part))}" for part in parts)
-    return texts
-
-
-def parse(payload: str) -> Ring:
-    """The inverse of `payloads`; a text of another version means "anything may have changed"."""
-    letter, _, rest = payload.partition(" ")
-    try:
-        ids = frozenset(UUID(text) for text in rest.split())
-    except ValueError:
-        return EVERYTHING
-    if letter == "t":
-        return Ring(threads=ids)
-    if letter == "c":
-        return Ring(cancels=ids)
-    return Ring(queue=True) if letter == "q" else EVERYTHING
-
-
 def ring_at_commit(ring: Ring) -> None:
     """Ring everybody when the current transaction commits; nobody when it does not. Call inside the transaction."""
     if not ring:
@@ -82,7 +41,15 @@ def ring_at_commit(ring: Ring) -> None:
             cursor.execute(
                 "SELECT pg_notify(%s, payload) FROM unnest(%s::text[]) AS payload", [CHANNEL, payloads(ring)]
             )
-    transaction.on_commit(lambda: _local.ring(ring))
+        transaction.on_commit(lambda: _local.ring(ring))
+        return
+    from runs.doorbell.sqlite import send
+
+    def ring_all() -> None:
+        _local.ring(ring)
+        send(payloads(ring))
+
+    transaction.on_commit(ring_all)
 
 
 class Doorbell:

@@ -8,7 +8,7 @@ import logging
 import psycopg
 from django.db import connection
 
-from runs.doorbell import CHANNEL, EVERYTHING, Listener, parse
+from runs.doorbell.ring import CHANNEL, EVERYTHING, Listener, parse
 
 logger = logging.getLogger(__name__)
 _CONNECTION_KEYS = ("dbname", "user", "password", "host", "port", "sslmode", "options", "service")

@@ -15,6 +15,7 @@ import logging
 import pickle
 import pydoc
 import queue
+import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 STALLED_LEASES = 2  # the sentinel ends a worker whose loop has stalled for so long: others have its runs by then
+SWITCH_SECONDS = 0.0005
 GRACE_SECONDS = 5.0  # how long running runs may go on after a stop was asked for
 
 
@@ -64,6 +66,9 @@ def idle_pusher(task_queue: Any, event: Any, broker: Any = None) -> None:
 def worker(task_queue: Any, result_queue: Any, timer: Any, timeout: int | None = None) -> None:
     """One worker process, with the signature django-q2 calls."""
     die_with_parent()
+    # The database thread and the event loop hand work to each other many times a run; at Python's 5 ms each would wait
+    # that long for the other one's turn to end.
+    sys.setswitchinterval(SWITCH_SECONDS)
     post_spawn.send(sender="django_q", proc_name="runs")
     from subagents import registry
 

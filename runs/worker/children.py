@@ -13,7 +13,7 @@ from engine.stop import StopReason, SubagentStatus
 from runs.explain import why
 from runs.models import Run
 from runs.statuses import TO_SUBAGENT, RunStatus
-from runs.transcript import last_answer, load
+from runs.transcript import last_answer_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,16 +34,29 @@ class ChildWatch:
         self._threads: dict[UUID, UUID] = {}  # child thread → child run
         self._looking = False
 
-    async def ended(self, run_id: UUID, thread_id: UUID) -> None:
-        """Return when the child has ended. Registers first and looks afterwards, so no end is missed."""
+    def expect(self, run_id: UUID, thread_id: UUID) -> None:
+        """Hear of the end of a child that is about to be started: nothing can be missed, so nobody need look."""
+        self._awaited.setdefault(run_id, asyncio.get_running_loop().create_future())
+        self._threads[thread_id] = run_id
+
+    def forget(self, run_id: UUID, thread_id: UUID) -> None:
+        """Nobody waits for this child any more, or it was not started."""
+        self._awaited.pop(run_id, None)
+        self._threads.pop(thread_id, None)
+
+    async def ended(self, run_id: UUID, thread_id: UUID, *, look: bool = True) -> None:
+        """Return when the child has ended. Registers first and looks afterwards, so no end is missed.
+
+        Without `look` for one that was expected since before it was started.
+        """
         future = self._awaited.setdefault(run_id, asyncio.get_running_loop().create_future())
         self._threads[thread_id] = run_id
         try:
-            await self.look()
+            if look:
+                await self.look()
             await asyncio.shield(future)
         finally:
-            self._awaited.pop(run_id, None)
-            self._threads.pop(thread_id, None)
+            self.forget(run_id, thread_id)
 
     def mark_ended(self, run_id: UUID) -> None:
         future = self._awaited.get(run_id)
@@ -77,7 +90,7 @@ def _ended_among(run_ids: Iterable[UUID]) -> list[UUID]:
 def result_of(run_id: UUID) -> ChildResult:
     """What came of an ended child, for its parent's model: its full answer, or the sentence that says why not."""
     run = Run.objects.get(pk=run_id)
-    answer = last_answer(load([run.thread_id]).get(run.thread_id, []))
+    answer = last_answer_of(run.thread_id)
     status = TO_SUBAGENT[RunStatus(run.status)]
     text = answer if status == SubagentStatus.COMPLETED else _failure_text(run, answer)
     usage = None

@@ -59,28 +59,40 @@ class LocalDelegate:
         database = self._host.database
         dispatch = await database.call(plans.dispatch_for, self._run, self._plan, call)
         child: Run | None
+        started_now = False
         if isinstance(dispatch, str):
             # A child that was started before stays this call's child, although it would not be started any more.
             child = await database.call(plans.child_of, self._run, call.tool_call_id)
             if child is None:
                 return ChildResult(status=SubagentStatus.FAILED, text=dispatch)
         else:
-            child, _started_now = await database.write(
-                StartChild(
-                    parent=self._held,
-                    tool_call_id=call.tool_call_id,
-                    agent=dispatch.agent,
-                    title=dispatch.title,
-                    prompt=call.prompt,
-                    definition=dispatch.definition,
-                    model=dispatch.model,
-                    card=dispatch.card,
-                )
-            )
-            self._host.wake()
+            child, started_now = await self._start(call, dispatch)
         async with self._without_slot():
-            await self._host.children.ended(child.pk, child.thread_id)
+            await self._host.children.ended(child.pk, child.thread_id, look=not started_now)
         return await database.call(result_of, child.pk)
+
+    async def _start(self, call: ChildCall, dispatch: plans.Dispatch) -> tuple[Run, bool]:
+        """The child of this call, and whether it was started just now."""
+        verb = StartChild(
+            parent=self._held,
+            tool_call_id=call.tool_call_id,
+            agent=dispatch.agent,
+            title=dispatch.title,
+            prompt=call.prompt,
+            definition=dispatch.definition,
+            model=dispatch.model,
+            card=dispatch.card,
+        )
+        children = self._host.children
+        children.expect(verb.run_id, verb.thread_id)
+        started_now = False
+        try:
+            child, started_now = await self._host.database.write(verb)
+        finally:
+            if not started_now:
+                children.forget(verb.run_id, verb.thread_id)
+        self._host.wake()
+        return child, started_now
 
     @asynccontextmanager
     async def _without_slot(self) -> AsyncIterator[None]:
@@ -94,7 +106,7 @@ class LocalDelegate:
                 if self._has_slot:
                     self._host.slots.give_back()
                     self._note_slot(has_slot=False)
-                    await self._host.database.write(waiting(self._held, WaitingFor.CHILDREN))
+                    self._note_waiting(WaitingFor.CHILDREN)
             yield
         except BaseException:
             self._awaited -= 1
@@ -112,14 +124,19 @@ class LocalDelegate:
         slots, asked = self._host.slots, False
         try:
             if slots.full:
-                await self._host.database.write(waiting(self._held, WaitingFor.SLOT))
+                self._note_waiting(WaitingFor.SLOT)
             asked = True
             await slots.take_again()
         finally:
             if not asked:
                 slots.reclaim()
             self._note_slot(has_slot=True)
-        await self._host.database.write(waiting(self._held, WaitingFor.NOTHING))
+        self._note_waiting(WaitingFor.NOTHING)
+
+    def _note_waiting(self, waiting_for: WaitingFor) -> None:
+        """Not awaited: it is for people to see, and whatever is wrong with the database shows at the next step."""
+        noted = self._host.database.write(waiting(self._held, waiting_for))
+        noted.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def _note_slot(self, *, has_slot: bool) -> None:
         self._has_slot = has_slot

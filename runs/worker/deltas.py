@@ -16,8 +16,9 @@ FLUSH_SECONDS = 0.05
 class Deltas:
     """Collects pieces; `send` is called with one Delta at a time, from the event loop."""
 
-    def __init__(self, send: Callable[[Delta], None]) -> None:
+    def __init__(self, send: Callable[[Delta], None], *, patient: bool = False) -> None:
         self._send = send
+        self._first_seconds = FLUSH_SECONDS if patient else 0.0  # nobody waits for a subagent's first word
         self._loop = asyncio.get_running_loop()
         self._pieces: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -33,7 +34,7 @@ class Deltas:
         self.text += piece
         self._pieces.append(piece)
         if self._timer is None:
-            due = max(0.0, self._sent_at + FLUSH_SECONDS - self._loop.time())
+            due = max(self._first_seconds, self._sent_at + FLUSH_SECONDS - self._loop.time())
             self._timer = self._loop.call_later(due, self.flush)
 
     def flush(self) -> None:

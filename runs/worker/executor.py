@@ -82,11 +82,12 @@ class Execution:
         self._held = claimed.held
         self._transcript: list[WireMessage] = list(claimed.transcript)
         self._queue_id = claimed.queue_id
-        self._deltas = Deltas(self._send_delta)
+        self._deltas = Deltas(self._send_delta, patient=claimed.run.depth > 0)
         self._meter = Meter(claimed.run)
         self._counters = Counters()
         self._pending: list[WireMessage] = []  # the last reply, kept back so that it is stored together with the end
         self._delegate: LocalDelegate | None = None
+        self._owed: list[asyncio.Future[Any]] = []  # steps that are being written while the run goes on
         self._unsaved: dict[str, Any] = {}  # columns that go with the next write, whichever that is
 
     async def run(self) -> None:
@@ -219,6 +220,11 @@ class Execution:
         if entries and entries[-1]["type"] == "ai" and not entries[-1].get("tool_calls"):
             self._pending = entries
             return
+        if _only_delegations(entries):
+            # A child's INSERT follows in the same queue, checks this run's fence itself and is found again by its
+            # call; its result is a row of its own. So nothing is lost by going on while these are being written.
+            self._owed.append(self._host.database.write(self._progress(entries)))
+            return
         await self._write(self._progress(entries))
 
     async def _flush_pending(self) -> None:
@@ -240,6 +246,8 @@ class Execution:
 
     async def _write(self, verb: Any) -> None:
         await self._host.database.write(verb)
+        while self._owed:  # written before it: what went wrong there shows here at the latest
+            await self._owed.pop(0)
 
     def _send_delta(self, delta: Delta) -> None:
         """Not awaited: a lost delta is harmless, its message follows. Columns it carried are written later."""
@@ -322,6 +330,15 @@ async def _parts(
         raise
     except Exception as fault:
         raise _DriveFailed(fault) from fault
+
+
+def _only_delegations(entries: list[WireMessage]) -> bool:
+    names = [
+        str(name)
+        for entry in entries
+        for name in ([call["name"] for call in entry.get("tool_calls") or ()] or [entry.get("name")])
+    ]
+    return bool(names) and all(name == TASK for name in names)
 
 
 def _since_the_request(messages: list[BaseMessage]) -> list[BaseMessage]:
