@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.db import connection, models, transaction
+from django.db import transaction
 from django.utils import timezone
 
-from runs import queue
+from runs import queue, rows
 from runs.doorbell import Ring, ring_at_commit
 from runs.errors import Fenced, IllegalMove
 from runs.event_types import EventType, Fact
@@ -56,8 +56,8 @@ class Ledger:
             # Waiting for a lock is where deadlocks and lost connections show; no __exit__ follows a failed __enter__.
             queue.lock(self._wanted_queue_rows)
             self.now: datetime = timezone.now()
-            self.threads: dict[UUID, Thread] = _locked(Thread, self._wanted_threads)
-            self.runs: dict[UUID, Run] = _locked(Run, self._wanted_runs, left_out=self._left_out)
+            self.threads: dict[UUID, Thread] = rows.locked(Thread, self._wanted_threads)
+            self.runs: dict[UUID, Run] = rows.locked(Run, self._wanted_runs, left_out=self._left_out)
         except BaseException as fault:
             self._transaction.__exit__(type(fault), fault, fault.__traceback__)
             raise
@@ -94,7 +94,7 @@ class Ledger:
         """The active runs of a locked thread as this ledger leaves them, in the order of their turns."""
         # The database does not know yet what verbs before this one in the same commit have changed.
         stored = Run.objects.filter(thread_id=thread.pk, status__in=ACTIVE).exclude(pk__in=list(self.runs))
-        for pk, run in _locked(Run, list(stored.values_list("pk", flat=True))).items():
+        for pk, run in rows.locked(Run, list(stored.values_list("pk", flat=True))).items():
             self.runs[pk] = run
             self._read[pk] = (run.status, run.fence)
         line = [run for run in self.runs.values() if run.thread_id == thread.pk and run.status in ACTIVE]
@@ -155,81 +155,45 @@ class Ledger:
     def _write(self) -> None:
         if self._new_threads:
             Thread.objects.bulk_create(self._new_threads)
-        self._write_queue()
+        self._add_to_queue()
         if self._new_runs:
             Run.objects.bulk_create(sorted(self._new_runs, key=lambda run: run.depth))
-        self._write_runs()
-        new = {thread.pk for thread in self._new_threads}
-        _write_back(Thread, [t for pk, t in sorted(self._touched.items()) if pk not in new], THREAD_FIELDS)
-        if self._events:
-            Event.objects.bulk_create(self._events)
-        if self._messages:
-            Message.objects.bulk_create(self._messages)
-        ring_at_commit(
-            Ring(
-                threads=frozenset(self._touched),
-                queue=bool(self._queue),
-                cancels=frozenset(self._cancels),
+        with rows.in_one_go() as matched:
+            self._leave_queue()
+            expected = self._write_runs(matched)
+            new = {thread.pk for thread in self._new_threads}
+            rows.change(Thread, [t for pk, t in sorted(self._touched.items()) if pk not in new], THREAD_FIELDS)
+            rows.add(Event, self._events)
+            rows.add(Message, self._messages)
+            ring_at_commit(
+                Ring(
+                    threads=frozenset(self._touched),
+                    queue=bool(self._queue),
+                    cancels=frozenset(self._cancels),
+                )
             )
-        )
+        if matched.total() != expected:
+            raise Fenced("a run was changed by somebody else")
 
-    def _write_queue(self) -> None:
+    def _add_to_queue(self) -> None:
         if self._queue:
             queue_ids = queue.add([run.pk for run in self._queue], self.now)
             for run in self._queue:
                 self.change(run, queue_id=queue_ids[run.pk])
+
+    def _leave_queue(self) -> None:
         if self._ended:
             queue.drop(run.queue_id for run in self._ended if run.queue_id is not None)
             queue.record(self._ended)
             for run in self._ended:
                 self.change(run, queue_id=None)
 
-    def _write_runs(self) -> None:
+    def _write_runs(self, matched: rows.Matched) -> int:
+        """Write changed runs back, each only where status and fence are those that were read. How many there are."""
         by_fields: dict[tuple[str, ...], list[Run]] = {}
         for pk, changed in sorted(self._changed.items()):
             by_fields.setdefault(tuple(sorted(changed)), []).append(self.runs[pk])
         for names, runs in by_fields.items():
             guards = [self._read[run.pk] for run in runs]
-            if _write_back(Run, runs, names, guard_fields=("status", "fence"), guards=guards) != len(runs):
-                raise Fenced("a run was changed by somebody else")
-
-
-def _locked(model: type[models.Model], ids: Sequence[UUID], *, left_out: Sequence[str] = ()) -> dict[UUID, Any]:
-    if not ids:
-        return {}
-    rows = model._default_manager.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk").defer(*left_out)
-    return {row.pk: row for row in rows}
-
-
-def _write_back(
-    model: type[models.Model],
-    rows: Sequence[models.Model],
-    names: Sequence[str],
-    *,
-    guard_fields: Sequence[str] = (),
-    guards: Sequence[tuple[Any, ...]] = (),
-) -> int:
-    """UPDATE each row by primary key, only where the guard fields still hold. Returns how many rows matched.
-
-    One prepared statement for all rows; QuerySet.bulk_update would build a CASE expression per field and row.
-    """
-    if not rows:
-        return 0
-    meta, quote = model._meta, connection.ops.quote_name
-    fields: list[Any] = [meta.get_field(name) for name in names]
-    conditions: list[Any] = [meta.pk, *(meta.get_field(name) for name in guard_fields)]
-    statement = (
-        f"UPDATE {quote(meta.db_table)} SET {', '.join(f'{quote(f.column)} = %s' for f in fields)}"
-        f" WHERE {' AND '.join(f'{quote(f.column)} = %s' for f in conditions)}"
-    )
-    parameters = [
-        [
-            *(f.get_db_prep_save(getattr(row, f.attname), connection) for f in fields),
-            meta.pk.get_db_prep_value(row.pk, connection),
-            *(f.get_db_prep_value(value, connection) for f, value in zip(conditions[1:], guard, strict=True)),
-        ]
-        for row, guard in zip(rows, guards or [()] * len(rows), strict=True)
-    ]
-    with connection.cursor() as cursor:
-        cursor.executemany(statement, parameters)
-        return int(cursor.rowcount)
+            rows.change(Run, runs, names, guard_fields=("status", "fence"), guards=guards, matched=matched)
+        return len(self._changed)

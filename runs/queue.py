@@ -125,11 +125,16 @@ def fair_share(waiting: int, *, workers: int, free: int, most: int) -> int:
 
 def take(queue_ids: Iterable[int], now: datetime, lease_until: datetime) -> dict[int, str]:
     """Lease rows that are still free, skipping those another worker is taking. Returns {queue id: payload}."""
-    rows = OrmQ.objects.select_for_update(skip_locked=True).filter(pk__in=list(queue_ids), lock__lte=now)
-    taken = dict(rows.values_list("pk", "payload"))
-    if taken:
-        OrmQ.objects.filter(pk__in=taken).update(lock=lease_until)
-    return taken
+    wanted = list(queue_ids)
+    skip = " FOR UPDATE SKIP LOCKED" if connection.vendor == "postgresql" else ""
+    until, at = (connection.ops.adapt_datetimefield_value(moment) for moment in (lease_until, now))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE django_q_ormq SET lock = %s WHERE id IN (SELECT id FROM django_q_ormq"
+            f" WHERE id IN ({', '.join(['%s'] * len(wanted))}) AND lock <= %s{skip}) RETURNING id, payload",
+            [until, *wanted, at],
+        )
+        return dict(cursor.fetchall())
 
 
 def renew(held: Mapping[int, datetime], lease_until: datetime) -> set[int]:
