@@ -124,6 +124,9 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["OPTIONS"] = SQLITE_OPTIONS
     # A file, because worker processes share it; one per test process, because several may run at once.
     DATABASES["default"]["TEST"] = {"NAME": str(DEER_FLOW_HOME / f"test-{os.getpid()}.sqlite3")}
+else:
+    # Statements that come again and again are parsed and planned once for each connection.
+    DATABASES["default"].setdefault("OPTIONS", {}).update(server_side_binding=True, prepare_threshold=5)
 DATABASES["default"]["CONN_MAX_AGE"] = 60
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 

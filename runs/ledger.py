@@ -10,8 +10,9 @@ row locks.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from runs import queue, rows
@@ -25,7 +26,6 @@ from runs.transcript import WireMessage, to_json, to_row
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
-    from uuid import UUID
 
 Entry = Fact | WireMessage
 _LONG_RUN_FIELDS = ("definition", "options", "metadata")
@@ -56,8 +56,11 @@ class Ledger:
             # Waiting for a lock is where deadlocks and lost connections show; no __exit__ follows a failed __enter__.
             queue.lock(self._wanted_queue_rows)
             self.now: datetime = timezone.now()
-            self.threads: dict[UUID, Thread] = rows.locked(Thread, self._wanted_threads)
-            self.runs: dict[UUID, Run] = rows.locked(Run, self._wanted_runs, left_out=self._left_out)
+            self.threads: dict[UUID, Thread]
+            self.runs: dict[UUID, Run]
+            self.threads, self.runs = rows.locked(
+                rows.Wanted(Thread, self._wanted_threads), rows.Wanted(Run, self._wanted_runs, self._left_out)
+            )
         except BaseException as fault:
             self._transaction.__exit__(type(fault), fault, fault.__traceback__)
             raise
@@ -93,8 +96,8 @@ class Ledger:
     def line_of(self, thread: Thread) -> list[Run]:
         """The active runs of a locked thread as this ledger leaves them, in the order of their turns."""
         # The database does not know yet what verbs before this one in the same commit have changed.
-        stored = Run.objects.filter(thread_id=thread.pk, status__in=ACTIVE).exclude(pk__in=list(self.runs))
-        for pk, run in rows.locked(Run, list(stored.values_list("pk", flat=True))).items():
+        unknown = [pk for pk in _active_runs(thread.pk) if pk not in self.runs]
+        for pk, run in rows.locked(rows.Wanted(Run, sorted(unknown)))[0].items():
             self.runs[pk] = run
             self._read[pk] = (run.status, run.fence)
         line = [run for run in self.runs.values() if run.thread_id == thread.pk and run.status in ACTIVE]
@@ -153,12 +156,10 @@ class Ledger:
 
     # --- writing -------------------------------------------------------------------------------------------------
     def _write(self) -> None:
-        if self._new_threads:
-            Thread.objects.bulk_create(self._new_threads)
         self._add_to_queue()
-        if self._new_runs:
-            Run.objects.bulk_create(sorted(self._new_runs, key=lambda run: run.depth))
         with rows.in_one_go() as matched:
+            rows.add(Thread, self._new_threads)
+            rows.add(Run, sorted(self._new_runs, key=lambda run: run.depth))
             self._leave_queue()
             expected = self._write_runs(matched)
             new = {thread.pk for thread in self._new_threads}
@@ -197,3 +198,10 @@ class Ledger:
             guards = [self._read[run.pk] for run in runs]
             rows.change(Run, runs, names, guard_fields=("status", "fence"), guards=guards, matched=matched)
         return len(self._changed)
+
+
+def _active_runs(thread_id: UUID) -> list[UUID]:
+    key = Thread._meta.pk.get_db_prep_value(thread_id, connection)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM runs_run WHERE thread_id = %s AND status IN ('pending', 'running')", [key])
+        return [row[0] if isinstance(row[0], UUID) else UUID(row[0]) for row in cursor.fetchall()]

@@ -19,6 +19,7 @@ from django_q.models import OrmQ, Task
 from django_q.signing import BadSignature, SignedPackage
 
 from runs.models import Run
+from runs.rows import add as insert
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -70,9 +71,13 @@ def unpack(payload: str) -> dict[str, Any] | None:
 
 def add(run_ids: Sequence[UUID], now: datetime) -> dict[UUID, int]:
     """Make runs claimable, in the caller's transaction. Returns the queue row's id of each."""
-    rows = [OrmQ(key=Conf.CLUSTER_NAME, payload=package(run_id), lock=now) for run_id in run_ids]
-    OrmQ.objects.bulk_create(rows)
-    return {run_id: row.pk for run_id, row in zip(run_ids, rows, strict=True)}
+    packages = {package(run_id): run_id for run_id in run_ids}
+    lock = connection.ops.adapt_datetimefield_value(now)
+    values = [value for payload in packages for value in (Conf.CLUSTER_NAME, payload, lock)]
+    places = ", ".join(["(%s, %s, %s)"] * len(packages))
+    with connection.cursor() as cursor:
+        cursor.execute(f"INSERT INTO django_q_ormq (key, payload, lock) VALUES {places} RETURNING payload, id", values)
+        return {packages[payload]: queue_id for payload, queue_id in cursor.fetchall()}
 
 
 _CANDIDATES = (
@@ -173,12 +178,16 @@ def known_ids() -> QuerySet[OrmQ, int]:
 
 
 def drop(queue_ids: Iterable[int]) -> None:
-    OrmQ.objects.filter(pk__in=list(queue_ids)).delete()
+    gone = list(queue_ids)
+    if gone:
+        with connection.cursor() as cursor:
+            cursor.execute(f"DELETE FROM django_q_ormq WHERE id IN ({', '.join(['%s'] * len(gone))})", gone)
 
 
 def record(runs: Iterable[Run]) -> None:
     """Leave django-q2's own result row for ended runs, so that its admin pages tell the truth."""
-    Task.objects.bulk_create(
+    insert(
+        Task,
         [
             Task(
                 id=run.pk.hex,
@@ -193,5 +202,5 @@ def record(runs: Iterable[Run]) -> None:
             )
             for run in runs
         ],
-        ignore_conflicts=True,
+        unless_there=True,
     )

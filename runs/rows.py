@@ -6,6 +6,8 @@ do what `select_for_update().filter(pk__in=…)`, `bulk_create` and `update` wou
 
 from __future__ import annotations
 
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,37 +15,52 @@ from django.db import connection, models
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
 
 Row = TypeVar("Row", bound=models.Model)
 _ROWS_PER_INSERT = 200
 
 
-def locked(model: type[Row], ids: Sequence[Any], *, left_out: Sequence[str] = ()) -> dict[Any, Row]:
-    """Rows by primary key, locked until the transaction ends, in the order of their keys.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Rows of a model by primary key. Fields named in `left_out` are deferred: read when they are asked for."""
 
-    Fields named in `left_out` are deferred: read when they are asked for.
-    """
-    if not ids:
-        return {}
-    key = model._meta.pk
-    statement, fields, converters = _selection(model, connection.vendor, len(ids), tuple(left_out))
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [key.get_db_prep_value(value, connection) for value in ids])
-        found = cursor.fetchall()
+    model: type[models.Model]
+    ids: Sequence[Any]
+    left_out: tuple[str, ...] = ()
+
+
+def locked(*wanted: Wanted) -> list[dict[Any, Any]]:
+    """Rows by primary key, locked until the transaction ends: model after model, each in the order of its keys."""
+    with in_one_go():
+        answers = [_ask(one) if one.ids else None for one in wanted]
+    return [{} if answer is None else _rows(one, answer) for one, answer in zip(wanted, answers, strict=True)]
+
+
+def _ask(wanted: Wanted) -> Any:
+    statement, _fields, _converters = _selection(wanted.model, connection.vendor, len(wanted.ids), wanted.left_out)
+    key = wanted.model._meta.pk
+    cursor = connection.cursor()
+    cursor.execute(statement, [key.get_db_prep_value(value, connection) for value in wanted.ids])
+    return cursor
+
+
+def _rows(wanted: Wanted, cursor: Any) -> dict[Any, Any]:
+    _statement, fields, converters = _selection(wanted.model, connection.vendor, len(wanted.ids), wanted.left_out)
     names = [field.attname for field in fields]
-    rows = (model.from_db(connection.alias, names, _converted(values, converters)) for values in found)
+    with cursor:
+        found = cursor.fetchall()
+    rows = (wanted.model.from_db(connection.alias, names, _converted(values, converters)) for values in found)
     return {row.pk: row for row in rows}
 
 
-def add(model: type[Row], rows: Sequence[Row]) -> None:
+def add(model: type[Row], rows: Sequence[Row], *, unless_there: bool = False) -> None:
     """INSERT new rows that bring all their values, primary key included."""
     fields = _stored_fields(model)
     for start in range(0, len(rows), _ROWS_PER_INSERT):
         part = rows[start : start + _ROWS_PER_INSERT]
         values = [f.get_db_prep_save(getattr(row, f.attname), connection) for row in part for f in fields]
         with connection.cursor() as cursor:
-            cursor.execute(_insertion(model, len(part)), values)
+            cursor.execute(_insertion(model, len(part), unless_there), values)
 
 
 class Matched:
@@ -63,8 +80,9 @@ class Matched:
 def in_one_go() -> Iterator[Matched]:
     """Send the statements of this block without waiting for the answer to each. What fails is raised at its end.
 
-    Only for statements whose rows nobody reads. SQLite has no round trips to save.
+    What they return may be read afterwards. SQLite has no round trips to save.
     """
+    connection.ensure_connection()
     pipeline = connection.connection.pipeline() if connection.vendor == "postgresql" else nullcontext()
     with connection.wrap_database_errors, pipeline:
         yield Matched()
@@ -112,7 +130,7 @@ def _selection(
     quote = connection.ops.quote_name
     table = quote(model._meta.db_table)
     lock = " FOR NO KEY UPDATE" if vendor == "postgresql" else ""  # SQLite: the transaction holds the one write lock
-    key = quote(model._meta.pk.column)
+    key = quote(str(model._meta.pk.column))
     statement = (
         f"SELECT {', '.join(quote(field.column) for field in fields)} FROM {table}"
         f" WHERE {key} IN ({', '.join(['%s'] * count)}) ORDER BY {key}{lock}"
@@ -127,18 +145,19 @@ def _selection(
 
 
 @lru_cache(maxsize=512)
-def _insertion(model: type[models.Model], count: int) -> str:
+def _insertion(model: type[models.Model], count: int, unless_there: bool) -> str:
     quote, fields = connection.ops.quote_name, _stored_fields(model)
     row = f"({', '.join(['%s'] * len(fields))})"
     columns = ", ".join(quote(field.column) for field in fields)
-    return f"INSERT INTO {quote(model._meta.db_table)} ({columns}) VALUES {', '.join([row] * count)}"
+    conflict = " ON CONFLICT DO NOTHING" if unless_there else ""
+    return f"INSERT INTO {quote(model._meta.db_table)} ({columns}) VALUES {', '.join([row] * count)}{conflict}"
 
 
 @lru_cache(maxsize=512)
 def _update(model: type[models.Model], names: tuple[str, ...], guard_fields: tuple[str, ...]) -> str:
     meta, quote = model._meta, connection.ops.quote_name
     changes = ", ".join(f"{quote(_column(model, name))} = %s" for name in names)
-    conditions = [quote(meta.pk.column), *(quote(_column(model, name)) for name in guard_fields)]
+    conditions = [quote(str(meta.pk.column)), *(quote(_column(model, name)) for name in guard_fields)]
     where = " AND ".join(f"{column} = %s" for column in conditions)
     return f"UPDATE {quote(meta.db_table)} SET {changes} WHERE {where}"
 

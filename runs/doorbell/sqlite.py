@@ -93,9 +93,11 @@ async def listen(listener: Listener) -> None:
     path, mailbox = _open_mailbox(database)
     stop = threading.Event()
     seconds = LOOK_SECONDS if mailbox is not None else LOOK_WITHOUT_MAILBOX_SECONDS
-    look = loop.run_in_executor(
-        None, _watch, database, stop, seconds, lambda: loop.call_soon_threadsafe(listener, EVERYTHING)
-    )
+
+    def ring() -> None:
+        loop.call_soon_threadsafe(listener, EVERYTHING)
+
+    look = loop.run_in_executor(None, _watch, database, stop, seconds, ring)
     try:
         if mailbox is not None:
             loop.add_reader(mailbox.fileno(), _read, mailbox, listener)
