@@ -26,11 +26,14 @@ logger = logging.getLogger(__name__)
 
 
 class ChildWatch:
-    """Futures of awaited children, resolved by whatever notices first: this process, a ring, or the regular look."""
+    """Futures of awaited children, resolved with their results by the next look that finds them ended.
+
+    This process's own ends, rings and the regular beat all make it look; one look serves all that are awaited.
+    """
 
     def __init__(self, database: GroupCommit) -> None:
         self._database = database
-        self._awaited: dict[UUID, asyncio.Future[None]] = {}
+        self._awaited: dict[UUID, asyncio.Future[ChildResult]] = {}
         self._threads: dict[UUID, UUID] = {}  # child thread → child run
         self._looking = False
 
@@ -44,8 +47,8 @@ class ChildWatch:
         self._awaited.pop(run_id, None)
         self._threads.pop(thread_id, None)
 
-    async def ended(self, run_id: UUID, thread_id: UUID, *, look: bool = True) -> None:
-        """Return when the child has ended. Registers first and looks afterwards, so no end is missed.
+    async def ended(self, run_id: UUID, thread_id: UUID, *, look: bool = True) -> ChildResult:
+        """What came of the child, once it has ended. Registers first and looks afterwards, so no end is missed.
 
         Without `look` for one that was expected since before it was started.
         """
@@ -54,18 +57,21 @@ class ChildWatch:
         try:
             if look:
                 await self.look()
-            await asyncio.shield(future)
+            return await asyncio.shield(future)
         finally:
             self.forget(run_id, thread_id)
 
-    def mark_ended(self, run_id: UUID) -> None:
-        future = self._awaited.get(run_id)
-        if future is not None and not future.done():
-            future.set_result(None)
-
     def ring(self, ring: Ring) -> None:
-        concerned = ring.threads is None or not ring.threads.isdisjoint(self._threads)
-        if self._awaited and concerned and not self._looking:
+        if ring.threads is None or not ring.threads.isdisjoint(self._threads):
+            self._wake()
+
+    def mark_ended(self, run_id: UUID) -> None:
+        """This process has just written the run's end."""
+        if run_id in self._awaited:
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._awaited and not self._looking:
             self._looking = True
             asyncio.get_running_loop().create_task(self._look_soon())
 
@@ -79,17 +85,23 @@ class ChildWatch:
     async def look(self) -> None:
         open_ids = [run_id for run_id, future in self._awaited.items() if not future.done()]
         if open_ids:
-            for run_id in await self._database.call(_ended_among, open_ids):
-                self.mark_ended(run_id)
+            for run_id, result in (await self._database.call(results_of_ended, open_ids)).items():
+                future = self._awaited.get(run_id)
+                if future is not None and not future.done():
+                    future.set_result(result)
 
 
-def _ended_among(run_ids: Iterable[UUID]) -> list[UUID]:
-    return list(Run.objects.ended().filter(pk__in=list(run_ids)).values_list("pk", flat=True))
+def results_of_ended(run_ids: Iterable[UUID]) -> dict[UUID, ChildResult]:
+    """What came of those of these children that have ended."""
+    return {run.pk: _result(run) for run in Run.objects.ended().filter(pk__in=list(run_ids))}
 
 
 def result_of(run_id: UUID) -> ChildResult:
     """What came of an ended child, for its parent's model: its full answer, or the sentence that says why not."""
-    run = Run.objects.get(pk=run_id)
+    return _result(Run.objects.get(pk=run_id))
+
+
+def _result(run: Run) -> ChildResult:
     answer = last_answer_of(run.thread_id)
     status = TO_SUBAGENT[RunStatus(run.status)]
     text = answer if status == SubagentStatus.COMPLETED else _failure_text(run, answer)

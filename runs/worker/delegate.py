@@ -11,10 +11,9 @@ from engine.ports import ChildCall, ChildResult
 from engine.stop import SubagentStatus
 from runs.errors import Fenced
 from runs.group_commit import NO_DATABASE
-from runs.lifecycle import Held, StartChild, waiting
+from runs.lifecycle import Held, waiting
 from runs.statuses import WaitingFor
-from runs.worker import plans
-from runs.worker.children import result_of
+from runs.worker import plans, starting
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from runs.worker.host import RunHost
 
 logger = logging.getLogger(__name__)
+_GATHER_SECONDS = 0.001  # the calls of one reply come within a turn or two of the loop
 
 
 class LocalDelegate:
@@ -39,6 +39,8 @@ class LocalDelegate:
         self._plan = plan
         self._awaited = 0  # children this run waits for now
         self._has_slot = True
+        self._asked: list[tuple[starting.Asked, asyncio.Future[starting.Started | str]]] = []
+        self._starting: asyncio.Task[None] | None = None  # a task that nobody holds may vanish
         self._turn = asyncio.Lock()  # one change of `_has_slot` at a time
 
     async def run_child(self, call: ChildCall) -> ChildResult:
@@ -56,43 +58,46 @@ class LocalDelegate:
         return await self._host.database.call(plans.tree_tokens, self._run.root_id)
 
     async def _run_child(self, call: ChildCall) -> ChildResult:
-        database = self._host.database
-        dispatch = await database.call(plans.dispatch_for, self._run, self._plan, call)
-        child: Run | None
-        started_now = False
-        if isinstance(dispatch, str):
-            # A child that was started before stays this call's child, although it would not be started any more.
-            child = await database.call(plans.child_of, self._run, call.tool_call_id)
-            if child is None:
-                return ChildResult(status=SubagentStatus.FAILED, text=dispatch)
-        else:
-            child, started_now = await self._start(call, dispatch)
+        started = await self._started(call)
+        if isinstance(started, str):
+            return ChildResult(status=SubagentStatus.FAILED, text=started)
         async with self._without_slot():
-            await self._host.children.ended(child.pk, child.thread_id, look=not started_now)
-        return await database.call(result_of, child.pk)
+            return await self._host.children.ended(started.run_id, started.thread_id, look=not started.now)
 
-    async def _start(self, call: ChildCall, dispatch: plans.Dispatch) -> tuple[Run, bool]:
-        """The child of this call, and whether it was started just now."""
-        verb = StartChild(
-            parent=self._held,
-            tool_call_id=call.tool_call_id,
-            agent=dispatch.agent,
-            title=dispatch.title,
-            prompt=call.prompt,
-            definition=dispatch.definition,
-            model=dispatch.model,
-            card=dispatch.card,
-        )
-        children = self._host.children
-        children.expect(verb.run_id, verb.thread_id)
-        started_now = False
+    async def _started(self, call: ChildCall) -> starting.Started | str:
+        """The child of this call, or the sentence that refuses it. Calls that come together are started together."""
+        asked = starting.Asked(call)
+        answer: asyncio.Future[starting.Started | str] = asyncio.get_running_loop().create_future()
+        self._asked.append((asked, answer))
+        self._host.children.expect(asked.run_id, asked.thread_id)
+        if len(self._asked) == 1:
+            self._starting = asyncio.create_task(self._start_asked())
         try:
-            child, started_now = await self._host.database.write(verb)
-        finally:
-            if not started_now:
-                children.forget(verb.run_id, verb.thread_id)
+            started = await answer
+        except BaseException:
+            self._host.children.forget(asked.run_id, asked.thread_id)
+            raise
+        if isinstance(started, str) or not started.now:
+            self._host.children.forget(asked.run_id, asked.thread_id)
+        return started
+
+    async def _start_asked(self) -> None:
+        await asyncio.sleep(_GATHER_SECONDS)
+        batch, self._asked = self._asked, []
+        try:
+            outcomes = await self._host.database.call(
+                starting.start_children, self._held, self._run, self._plan, [asked for asked, _answer in batch]
+            )
+        except Exception as fault:  # noqa: BLE001 - handed to whoever asked
+            outcomes = [fault] * len(batch)
+        for (_asked, answer), outcome in zip(batch, outcomes, strict=True):
+            if answer.done():
+                continue
+            if isinstance(outcome, Exception):
+                answer.set_exception(outcome)
+            else:
+                answer.set_result(outcome)
         self._host.wake()
-        return child, started_now
 
     @asynccontextmanager
     async def _without_slot(self) -> AsyncIterator[None]:
