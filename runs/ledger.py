@@ -10,7 +10,6 @@ row locks.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -26,6 +25,7 @@ from runs.transcript import WireMessage, to_json, to_row
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
+    from uuid import UUID
 
 Entry = Fact | WireMessage
 _LONG_RUN_FIELDS = ("definition", "options", "metadata")
@@ -204,4 +204,4 @@ def _active_runs(thread_id: UUID) -> list[UUID]:
     key = Thread._meta.pk.get_db_prep_value(thread_id, connection)
     with connection.cursor() as cursor:
         cursor.execute("SELECT id FROM runs_run WHERE thread_id = %s AND status IN ('pending', 'running')", [key])
-        return [row[0] if isinstance(row[0], UUID) else UUID(row[0]) for row in cursor.fetchall()]
+        return [rows.as_uuid(row[0]) for row in cursor.fetchall()]

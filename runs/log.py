@@ -6,16 +6,17 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from django.db import connection
 from django.db.models import Max
 
 from runs.event_types import EventType
 from runs.models import Event, Thread
+from runs.rows import as_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from uuid import UUID
 
 CHUNK = 2000
 _THREADS_PER_QUERY = 200  # SQLite parses an OR of many as deep as it is long, and refuses a thousand
@@ -57,7 +58,7 @@ def _read_into(found: dict[UUID, list[LogRow]], cursors: Mapping[UUID, int], lim
     with connection.cursor() as cursor:
         cursor.execute(f"{_SELECT} WHERE {condition} ORDER BY e.thread_id, e.seq LIMIT %s", [*places, limit])
         for row in cursor.fetchall():
-            found[_uuid(row[0])].append(LogRow(row[1], _uuid(row[2]), row[3], _time(row[4]), row[5] or "{}"))
+            found[as_uuid(row[0])].append(LogRow(row[1], as_uuid(row[2]), row[3], _time(row[4]), row[5] or "{}"))
 
 
 def settled_upto(thread_id: UUID) -> dict[UUID, int]:
@@ -91,10 +92,6 @@ def last_seqs(thread_ids: list[UUID]) -> dict[UUID, int]:
 
 def count(thread_id: UUID) -> int:
     return Event.objects.filter(thread_id=thread_id).count()
-
-
-def _uuid(value: Any) -> UUID:
-    return value if isinstance(value, UUID) else UUID(value)
 
 
 def _time(value: Any) -> datetime:

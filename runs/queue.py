@@ -11,7 +11,6 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from django.db import connection
 from django_q.conf import Conf
@@ -20,9 +19,11 @@ from django_q.signing import BadSignature, SignedPackage
 
 from runs.models import Run
 from runs.rows import add as insert
+from runs.rows import as_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from uuid import UUID
 
     from django.db.models import QuerySet
 
@@ -103,7 +104,7 @@ def _candidates(statement: str, now: datetime, window: int) -> list[Candidate]:
     with connection.cursor() as cursor:
         cursor.execute(statement, [Conf.CLUSTER_NAME, connection.ops.adapt_datetimefield_value(now), window])
         return [
-            Candidate(queue_id, run_id if run_id is None or isinstance(run_id, UUID) else UUID(run_id), owner, depth)
+            Candidate(queue_id, run_id and as_uuid(run_id), owner, depth)
             for queue_id, run_id, owner, depth in cursor.fetchall()
         ]
 
@@ -140,6 +141,22 @@ def take(queue_ids: Iterable[int], now: datetime, lease_until: datetime) -> dict
             [until, *wanted, at],
         )
         return dict(cursor.fetchall())
+
+
+def runs_of(queue_ids: Iterable[int]) -> list[tuple[UUID, UUID, UUID | None, int]]:
+    """The runs behind these rows: (run, its thread, its parent's thread, queue id)."""
+    wanted = list(queue_ids)
+    if not wanted:
+        return []
+    statement = (
+        "SELECT r.id, r.thread_id, p.thread_id, r.queue_id"
+        " FROM runs_run r LEFT JOIN runs_run p ON p.id = r.parent_id"
+        f" WHERE r.queue_id IN ({', '.join(['%s'] * len(wanted))})"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(statement, wanted)
+        found = cursor.fetchall()
+    return [(as_uuid(run), as_uuid(own), upper and as_uuid(upper), row) for run, own, upper, row in found]
 
 
 def renew(held: Mapping[int, datetime], lease_until: datetime) -> set[int]:

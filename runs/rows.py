@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
 from django.db import connection, models
 
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row", bound=models.Model)
 _ROWS_PER_INSERT = 200
+
+
+def as_uuid(value: Any) -> UUID:
+    """What a statement of ours returned for a UUID column: SQLite keeps them as text."""
+    return value if isinstance(value, UUID) else UUID(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,11 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from django.db import connection
 
 from engine.text import clean_json
-from runs.models import Message
+from runs.models import Message, Thread
+from runs.rows import as_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,9 +71,14 @@ def closing_answers(messages: Sequence[WireMessage]) -> list[WireMessage]:
 def load(thread_ids: Iterable[UUID]) -> dict[UUID, list[WireMessage]]:
     """The transcripts of threads, oldest message first."""
     found: dict[UUID, list[WireMessage]] = defaultdict(list)
-    rows = Message.objects.filter(thread_id__in=list(thread_ids)).order_by("thread_id", "seq")
-    for thread_id, text in rows.values_list("thread_id", "data"):
-        found[thread_id].append(orjson.loads(text))
+    wanted = [Thread._meta.pk.get_db_prep_value(thread_id, connection) for thread_id in thread_ids]
+    if wanted:
+        places = ", ".join(["%s"] * len(wanted))
+        statement = f"SELECT thread_id, data FROM runs_message WHERE thread_id IN ({places}) ORDER BY thread_id, seq"
+        with connection.cursor() as cursor:
+            cursor.execute(statement, wanted)
+            for thread_id, text in cursor.fetchall():
+                found[as_uuid(thread_id)].append(orjson.loads(text))
     return found
 
 

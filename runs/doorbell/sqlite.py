@@ -41,7 +41,7 @@ _numbers = itertools.count()
 def send(texts: Iterable[str]) -> None:
     """Tell the other processes of this machine. Never blocks, never raises: a lost ring is harmless."""
     folder = mailboxes(str(connection.settings_dict["NAME"]))
-    if folder is None:
+    if not _is_ours(folder):
         return
     own = f"{os.getpid()}-"  # this process's listeners hear their own commits without a datagram
     rings = [text.encode() for text in texts]
@@ -67,23 +67,22 @@ def _send_to(sender: socket.socket, mailbox: Path, rings: Iterable[bytes]) -> No
 
 
 @lru_cache(maxsize=8)
-def mailboxes(database: str) -> Path | None:
-    """The folder of this database's mailboxes, readable by this user only; None when there cannot be one.
+def mailboxes(database: str) -> Path:
+    """The folder of this database's mailboxes.
 
     Not beside the database: the path of a Unix socket has at most 107 bytes.
     """
     key = hashlib.sha256(os.path.realpath(database).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    folder = Path(tempfile.gettempdir()) / f"subagents-bell-{os.geteuid()}-{key}"
+    return Path(tempfile.gettempdir()) / f"subagents-bell-{os.geteuid()}-{key}"
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether the folder is there and only this user may write to it; a link is never followed."""
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
-    except OSError as fault:
-        logger.warning("doorbell: no folder for mailboxes (%s); changes are noticed by looking", fault)
-        return None
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        logger.warning("doorbell: %s is not this user's own folder; changes are noticed by looking", folder)
-        return None
-    return folder
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
 
 
 async def listen(listener: Listener) -> None:
@@ -109,11 +108,15 @@ async def listen(listener: Listener) -> None:
             mailbox.close()
             with suppress(OSError):
                 path.unlink()
+                path.parent.rmdir()  # whoever listens last
 
 
 def _open_mailbox(database: str) -> tuple[Path | None, socket.socket | None]:
     folder = mailboxes(database)
-    if folder is None:
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    if not _is_ours(folder):
+        logger.warning("doorbell: %s is not this user's own folder; changes are noticed by looking", folder)
         return None, None
     path = folder / f"{os.getpid()}-{next(_numbers)}"
     mailbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)

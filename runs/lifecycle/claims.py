@@ -6,7 +6,6 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
@@ -16,12 +15,15 @@ from runs.event_types import RunStarted, TaskStarted
 from runs.ledger import Ledger
 from runs.lifecycle.commit import Held
 from runs.lifecycle.ending import Ending, cancel_code, close_open_calls, end
-from runs.models import Run
+from runs.rows import as_uuid
 from runs.statuses import ENDED, ErrorCode, RunStatus
 from runs.transcript import WireMessage, load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+    from runs.models import Run
 
 _POSTPONE_SECONDS = 5.0
 
@@ -78,8 +80,7 @@ def _claim_singly(chosen: Sequence[int], **facts: Any) -> Claims:
 def _claim(queue_ids: Sequence[int], *, now: datetime, lock: datetime, worker: str, max_attempts: int) -> Claims:
     with transaction.atomic():
         taken = queue.take(queue_ids, now, lock)
-        rows = Run.objects.filter(queue_id__in=taken).values_list("pk", "thread_id", "parent__thread_id", "queue_id")
-        known = [(pk, thread_id, upper, queue_id) for pk, thread_id, upper, queue_id in rows if queue_id is not None]
+        known = queue.runs_of(taken)
         tasks = _plain_tasks({k: v for k, v in taken.items() if k not in {row[3] for row in known}})
         threads = {thread_id for row in known for thread_id in row[1:3] if thread_id is not None}
         claimed: list[tuple[Run, UUID | None, int]] = []
@@ -169,4 +170,4 @@ def cancel_requests() -> list[tuple[UUID, str, str]]:
             "SELECT id, cancel_requested, cancelled_by FROM runs_run"
             " WHERE cancel_requested <> '' AND status = 'running'"
         )
-        return [(row[0] if isinstance(row[0], UUID) else UUID(row[0]), row[1], row[2]) for row in cursor.fetchall()]
+        return [(as_uuid(run_id), status, by) for run_id, status, by in cursor.fetchall()]
