@@ -218,18 +218,24 @@ def _build(
 
 
 def _unsupported(config: Config, path: Path) -> tuple[Problem, ...]:
-    if config.agent_storage.backend == "db":
-        return ()
-    message = f"the backend {config.agent_storage.backend} is not available yet; definitions are kept in the database"
-    problem = Problem(
-        severity=Severity.WARNING,
-        path="agent_storage.backend",
-        line=1,
-        column=1,
-        message=message,
-        file_name=path.name,
+    """What the file asks for and this version does not do yet: said, never passed over in silence."""
+    asked: dict[str, bool] = {
+        "summarization.enabled": config.summarization.enabled,
+        "tools": bool(config.tools),
+        "mcp_servers": bool(config.mcp_servers),
+        "async_subagents": bool(config.async_subagents),
+        "acp_agents": bool(config.acp_agents),
+        "outbound.allow_private": bool(config.outbound.allow_private),
+    }
+    messages = {name: "this has no effect in this version yet" for name, is_asked in asked.items() if is_asked}
+    if config.agent_storage.backend != "db":
+        messages["agent_storage.backend"] = (
+            f"the backend {config.agent_storage.backend} is not available yet; definitions are kept in the database"
+        )
+    return tuple(
+        Problem(severity=Severity.WARNING, path=where, line=1, column=1, file_name=path.name, message=message)
+        for where, message in messages.items()
     )
-    return (problem,)
 
 
 def _managed_signature() -> str:

@@ -212,6 +212,22 @@ def test_a_backend_that_is_not_there_yet_is_a_problem_and_not_silently_another_o
     assert [problem.path for problem in registry.current().problems] == ["agent_storage.backend"]
 
 
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("acp_agents: {codex: {command: npx, description: Work on a repository}}", "acp_agents"),
+        ("mcp_servers: {files: {command: npx}}", "mcp_servers"),
+        ("summarization: {enabled: true}", "summarization.enabled"),
+        ("outbound: {allow_private: [10.1.0.0/16]}", "outbound.allow_private"),
+    ],
+)
+def test_what_this_version_does_not_do_yet_is_said_when_it_is_asked_for(
+    write_config: WriteConfig, text: str, path: str
+):
+    write_config(text)
+    assert [problem.path for problem in registry.current().problems] == [path]
+
+
 def test_skills_that_exist_are_known(managed: SaveManaged, write_config: WriteConfig):
     folder = write_config("").parent / "skills" / "sing"
     folder.mkdir(parents=True)
