@@ -88,9 +88,7 @@ async def test_the_step_is_the_number_of_answers_since_the_script(chat: ChatOpen
 
 async def test_a_later_script_replaces_an_earlier_one(chat: ChatOpenAI) -> None:
     earlier, later = scripts.says("early")[1], scripts.says("late")[1]
-    assert (
-        await chat.ainvoke([HumanMessage(earlier), AIMessage("early"), HumanMessage(later)])
-    ).text == "late"
+    assert (await chat.ainvoke([HumanMessage(earlier), AIMessage("early"), HumanMessage(later)])).text == "late"
 
 
 @pytest.mark.parametrize("split", [False, True])
@@ -140,9 +138,7 @@ async def test_call_ids_differ_between_turns_and_repeat_for_the_same_conversatio
 
 async def test_a_script_can_repeat_tool_call_ids(chat: ChatOpenAI) -> None:
     calls = [scripts.call("write_file", path="a", content="b")] * 2
-    answer = await chat.bind_tools([write_file]).ainvoke(
-        scripts.script({"calls": calls, "duplicate_ids": True})[1]
-    )
+    answer = await chat.bind_tools([write_file]).ainvoke(scripts.script({"calls": calls, "duplicate_ids": True})[1])
     assert [call["id"] for call in answer.tool_calls] == ["call_duplicate"] * 2
 
 
@@ -194,9 +190,7 @@ async def test_a_stream_reports_usage_only_to_who_asks_for_it(model: ScriptedMod
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-async def test_failing_attempts_are_retried_at_once(
-    chat: ChatOpenAI, model: ScriptedModel, status: int
-) -> None:
+async def test_failing_attempts_are_retried_at_once(chat: ChatOpenAI, model: ScriptedModel, status: int) -> None:
     script_id, prompt = scripts.flaky([status, status])
     started_at = time.monotonic()
     assert (await streamed(chat, prompt))[0] == [f"ok:{script_id}"]
@@ -249,9 +243,7 @@ async def test_garbage_raises(chat: ChatOpenAI, stream: bool) -> None:
 
 
 @pytest.mark.parametrize("step", [{"hang": True}, {"tokens": 20, "stall": 5}])
-async def test_a_client_that_goes_away_is_noticed(
-    chat: ChatOpenAI, model: ScriptedModel, step: dict[str, Any]
-) -> None:
+async def test_a_client_that_goes_away_is_noticed(chat: ChatOpenAI, model: ScriptedModel, step: dict[str, Any]) -> None:
     script_id, prompt = scripts.script(step)
     asking = asyncio.create_task(streamed(chat, prompt))
     await model.until(lambda m: bool(m.calls_of(script_id)))
@@ -270,9 +262,7 @@ async def test_a_gate_holds_answers_until_it_is_opened(chat: ChatOpenAI, model: 
 
 
 async def test_a_gate_can_stand_in_the_middle_of_a_stream(chat: ChatOpenAI, model: ScriptedModel) -> None:
-    stream: AsyncIterator[Any] = chat.astream(
-        scripts.script({"tokens": 4, "gate": "mid", "gate_after": 2})[1]
-    )
+    stream: AsyncIterator[Any] = chat.astream(scripts.script({"tokens": 4, "gate": "mid", "gate_after": 2})[1])
     seen: list[str] = []
     async for chunk in stream:
         seen += [chunk.text] if chunk.text else []
@@ -309,9 +299,7 @@ async def test_a_responder_sees_the_request_and_may_leave_it_to_the_queue(
 
     @model.responder
     def answer(call: Any) -> Reply | None:
-        return (
-            Reply(text=f"{call.system_text}|{call.user_text}|{call.tool_names}") if call.system_text else None
-        )
+        return Reply(text=f"{call.system_text}|{call.user_text}|{call.tool_names}") if call.system_text else None
 
     asked = await chat.bind_tools([read_file]).ainvoke([SystemMessage("Be brief."), HumanMessage("Hello")])
     assert asked.text == "Be brief.|Hello|('read_file',)"

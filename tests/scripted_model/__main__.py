@@ -24,12 +24,8 @@ async def serve(port: int, choice: ReplyChoice) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.scripted_model", description=__doc__)
-    parser.add_argument(
-        "--port", type=int, default=9100, help="0 takes a free one; the first line says which"
-    )
-    parser.add_argument(
-        "--plan", action="store_true", help="answer unscripted requests as a lead or subagent"
-    )
+    parser.add_argument("--port", type=int, default=9100, help="0 takes a free one; the first line says which")
+    parser.add_argument("--plan", action="store_true", help="answer unscripted requests as a lead or subagent")
     parser.add_argument("--rate", type=float, default=25.0, help="pieces of text per second with --plan")
     parser.add_argument("--latency", type=float, default=0.4, help="seconds to the first byte with --plan")
     options = parser.parse_args()

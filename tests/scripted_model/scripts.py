@@ -20,9 +20,7 @@ def new_id(kind: str) -> str:
     return f"{kind}-{os.getpid()}-{next(_numbers)}"
 
 
-def script(
-    *steps: Step, kind: str = "script", loop: bool = False, words: str = "Do the scripted work."
-) -> Scripted:
+def script(*steps: Step, kind: str = "script", loop: bool = False, words: str = "Do the scripted work.") -> Scripted:
     script_id = new_id(kind)
     return script_id, f"{words} {encode({'id': script_id, 'steps': list(steps), 'loop': loop})}"
 
@@ -72,9 +70,7 @@ def delegate(count: int, seconds: float, subagent: str = "general-purpose") -> t
     return script_id, [child_id for child_id, _ in children], prompt
 
 
-def tool_then(
-    tool: str, arguments: Mapping[str, Any], *, answer: Step | None = None, **step: Any
-) -> Scripted:
+def tool_then(tool: str, arguments: Mapping[str, Any], *, answer: Step | None = None, **step: Any) -> Scripted:
     """Calls one tool, then answers."""
     return script({"calls": [call(tool, **arguments)], **step}, answer or {}, kind="tool")
 
@@ -111,9 +107,7 @@ def hanging() -> Scripted:
     return script({"hang": True}, kind="hang")
 
 
-def append_line(
-    file: str, line: str | None = None, *, sleep: float = 0.0, gate: str | None = None
-) -> Scripted:
+def append_line(file: str, line: str | None = None, *, sleep: float = 0.0, gate: str | None = None) -> Scripted:
     """Appends one line to a file of the workspace through `write_file`, then answers.
 
     Without `line` the script's id is the line, so that a line that is there twice was written twice.

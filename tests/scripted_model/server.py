@@ -52,9 +52,7 @@ class ScriptedServer:
 
     async def listen(self, port: int) -> tuple[web.AppRunner, int]:
         """Serve on 127.0.0.1; port 0 takes a free one. Answers the runner to clean up and the port."""
-        runner = web.AppRunner(
-            self.application(), handler_cancellation=True, access_log=None, shutdown_timeout=0.05
-        )
+        runner = web.AppRunner(self.application(), handler_cancellation=True, access_log=None, shutdown_timeout=0.05)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", port, backlog=4096).start()
         return runner, runner.addresses[0][1]

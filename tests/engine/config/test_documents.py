@@ -44,9 +44,7 @@ def test_a_byte_that_is_not_utf_8_is_placed_by_line_and_offset():
     assert result.problems[0].column == 6
 
 
-@pytest.mark.parametrize(
-    ("character", "name"), [("\0", "a NUL byte"), ("\x1b", "U+001B"), ("\x7f", "U+007F")]
-)
+@pytest.mark.parametrize(("character", "name"), [("\0", "a NUL byte"), ("\x1b", "U+001B"), ("\x7f", "U+007F")])
 def test_control_characters_are_refused_with_their_place(character, name):
     result = read(f"subagents:\n  max_turns: 5 # {character}\n")
     assert found(result) == [("refused", 2, "")]
@@ -152,9 +150,7 @@ def test_a_value_of_the_wrong_kind_is_refused_saying_what_was_expected(text, mes
     assert message in messages(result)
 
 
-@pytest.mark.parametrize(
-    "written", ["5m", '"5m"', "true", "900.0", "0", "-1", "86401", "[5]", '"0600"', '"٣"', '""']
-)
+@pytest.mark.parametrize("written", ["5m", '"5m"', "true", "900.0", "0", "-1", "86401", "[5]", '"0600"', '"٣"', '""'])
 def test_a_number_of_seconds_is_a_whole_positive_number_within_a_day(written):
     result = read(f"subagents:\n  timeout_seconds: {written}\n")
     assert found(result) == [("refused", 2, "subagents.timeout_seconds")]
@@ -193,9 +189,7 @@ def test_an_unquoted_word_with_two_readings_is_reported_and_a_quoted_one_is_text
     assert read(f"langgraph_json: '{written}'").config.langgraph_json == written
 
 
-@pytest.mark.parametrize(
-    ("text", "path"), [("no: 1", "no"), ("subagents: {12: 1}", "subagents.12"), ("[a]: 1", "?")]
-)
+@pytest.mark.parametrize(("text", "path"), [("no: 1", "no"), ("subagents: {12: 1}", "subagents.12"), ("[a]: 1", "?")])
 def test_a_key_that_is_no_text_refuses_the_file_outside_of_entries(text, path):
     result = read(text)
     assert found(result) == [("refused", 1, path)]
@@ -245,9 +239,7 @@ def test_private_hosts_and_networks_are_kept_in_one_spelling():
 
 
 def test_known_deerflow_options_are_one_warning_each_and_their_content_is_not_looked_at():
-    result = read(
-        "title: {enabled: yes}\nmemory: 0600\nsandbox:\n  image: x\nskills: {container_path: /mnt}\n"
-    )
+    result = read("title: {enabled: yes}\nmemory: 0600\nsandbox:\n  image: x\nskills: {container_path: /mnt}\n")
     assert found(result) == [
         ("warning", 1, "title"),
         ("warning", 2, "memory"),

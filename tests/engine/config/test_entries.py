@@ -55,9 +55,7 @@ def test_a_duplicate_key_inside_an_entry_refuses_the_file():
 
 
 def test_two_spellings_of_one_name_are_both_invalid_and_point_at_each_other():
-    result = read(
-        "subagents:\n  agents:\n    bash: {max_turns: 1}\n    Bash: {max_turns: 2}\n    scout: {}\n"
-    )
+    result = read("subagents:\n  agents:\n    bash: {max_turns: 1}\n    Bash: {max_turns: 2}\n    scout: {}\n")
     assert list(result.config.subagents.agents) == ["scout"]
     assert found(result) == [("entry", 3, "subagents.agents.bash"), ("entry", 4, "subagents.agents.Bash")]
     assert "stands on line 4" in result.problems[0].message
@@ -86,9 +84,7 @@ def test_keys_of_agents_are_kept_under_the_normal_spelling_with_a_warning():
 
 
 def test_an_override_remembers_which_fields_it_sets():
-    agents = read(
-        "subagents: {agents: {a: {max_turns: 5, skills: [], model: null}, b: }}"
-    ).config.subagents.agents
+    agents = read("subagents: {agents: {a: {max_turns: 5, skills: [], model: null}, b: }}").config.subagents.agents
     assert agents["a"].model_fields_set == {"max_turns", "skills"}
     assert agents["a"].skills == ()
     assert agents["b"].model_fields_set == set()
@@ -123,9 +119,7 @@ def test_a_custom_agent_with_a_field_outside_its_rule_is_invalid(fields):
     lines = {"description": "d", "system_prompt": "p"}
     key, _, value = fields.partition(": ")
     body = "".join(f"      {name}: {text}\n" for name, text in (lines | {key: value}).items())
-    result = read(
-        f"subagents:\n  custom_agents:\n    a:\n{body}    b: {{description: d, system_prompt: p}}\n"
-    )
+    result = read(f"subagents:\n  custom_agents:\n    a:\n{body}    b: {{description: d, system_prompt: p}}\n")
     assert list(result.invalid_entries) == ["subagents.custom_agents.a"]
     assert list(result.config.subagents.custom_agents) == ["b"]
     assert result.problems[0].path.startswith(f"subagents.custom_agents.a.{key}")
@@ -282,10 +276,7 @@ def test_one_word_sets_the_permission_of_every_kind(written, policy):
 
 
 def test_an_acp_agent_denies_what_nobody_allowed():
-    assert (
-        read("acp_agents: {a: {command: c, description: d}}").config.acp_agents["a"].policy_for("read")
-        == "deny"
-    )
+    assert read("acp_agents: {a: {command: c, description: d}}").config.acp_agents["a"].policy_for("read") == "deny"
 
 
 def test_automatic_approval_is_read_as_allow_once_with_a_warning():

@@ -115,9 +115,7 @@ def test_random_text_gives_a_result(text):
 
 @given(
     st.sampled_from(STARTS),
-    st.lists(
-        st.tuples(st.floats(0, 1), st.integers(0, 40), st.sampled_from(SNIPPETS)), min_size=1, max_size=6
-    ),
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 40), st.sampled_from(SNIPPETS)), min_size=1, max_size=6),
 )
 @settings(deadline=None, max_examples=200)
 def test_files_cut_and_mixed_at_random_give_a_result(raw, edits):
@@ -129,9 +127,7 @@ def test_files_cut_and_mixed_at_random_give_a_result(raw, edits):
 
 @given(VALUES)
 @settings(deadline=None, max_examples=200)
-@example(
-    {"models": [{"name": "a", "use": "x.y:Z", "model_config": 1, "extra": 2, "model_fields": 3, "copy": 4}]}
-)
+@example({"models": [{"name": "a", "use": "x.y:Z", "model_config": 1, "extra": 2, "model_fields": 3, "copy": 4}]})
 @example({"acp_agents": {"[key]": {"env": {"": "x", "[key]": 5}}}})
 def test_any_structure_gives_a_result(value):
     check(flow(value).encode("utf-8", "surrogatepass"))

@@ -43,9 +43,7 @@ def test_null_empty_and_named_lists_of_tools_are_three_different_things():
 
 def test_a_prompt_keeps_braces_percent_signs_and_tags():
     prompt = read_sample("custom_agents").config.subagents.custom_agents["charts"].system_prompt
-    assert prompt == (
-        "Draw what was asked.\n- Leave {names} and {{fields}} alone\n- {% raw %} 100 % <b>of it</b>\n"
-    )
+    assert prompt == ("Draw what was asked.\n- Leave {names} and {{fields}} alone\n- {% raw %} 100 % <b>of it</b>\n")
 
 
 def test_a_name_outside_the_rule_hides_no_other_custom_agent():
@@ -88,8 +86,7 @@ def test_bytes_that_are_not_utf_8_are_refused_with_offset_and_hint():
     result = read_sample("gbk")
     assert result.config is None
     assert messages(result) == (
-        "config.yaml:1:3 not UTF-8: byte 0xC2 at byte offset 2 (the bytes can be read as GBK); "
-        "save the file as UTF-8"
+        "config.yaml:1:3 not UTF-8: byte 0xC2 at byte offset 2 (the bytes can be read as GBK); save the file as UTF-8"
     )
 
 

@@ -97,9 +97,7 @@ budgets = st.none() | st.builds(
 @given(st.lists(budgets, min_size=3, max_size=3), st.booleans())
 def test_each_field_comes_from_the_strongest_layer_that_names_it(layers, summarization):
     override, definition, everyone = layers
-    budget = effective_budget(
-        everyone, override, definition_budget=definition, summarization_enabled=summarization
-    )
+    budget = effective_budget(everyone, override, definition_budget=definition, summarization_enabled=summarization)
     default = {
         "enabled": True,
         "max_tokens": 1_000_000 if summarization else 2_000_000,
