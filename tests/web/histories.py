@@ -32,15 +32,6 @@ PLAN = (
 )
 THOUGHT = "HubSpot splits seats into core and sales seats, so I need both list prices before comparing."
 CHURN = "Churn fell on every plan except **Starter**, which rose from 3.1 % to 4.4 %."
-CAPPED = (
-    "Stopped by the token budget: it reached 1,000,000 tokens (config.yaml › subagents.token_budget), so the answer"
-    " is what it had by then. Raise the budget, or ask for less at once."
-)
-TIMED_OUT = (
-    "Ran longer than 300 s (subagents.agents.bash.timeout_seconds). What it had done is kept; raise the timeout or"
-    " ask for less."
-)
-UNREACHABLE = "The model server could not be reached. Check its address and that it runs, then send the message again."
 ANSWER = """The churn part is back. Only **Starter** got worse, and the rise begins in May, the month its price went up:
 
 | Plan | Q1 | Q2 | Q3 |
@@ -88,7 +79,7 @@ OUTCOMES: tuple[dict[str, Any], ...] = (
     {
         "status": "success",
         "stop_reason": "token_capped",
-        "why": CAPPED,
+        "detail": {"limit": 1_000_000, "layer": "subagents.token_budget.max_tokens"},
         "result": "11 of 16 regions are covered.",
         "model_calls": 44,
         "total_tokens": 1_000_000,
@@ -97,7 +88,7 @@ OUTCOMES: tuple[dict[str, Any], ...] = (
     {
         "status": "timeout",
         "error_code": "timed_out",
-        "why": TIMED_OUT,
+        "detail": {"limit": 300, "layer": "subagents.agents.bash.timeout_seconds"},
         "model_calls": 31,
         "total_tokens": 64_000,
         "seconds": 300.0,
@@ -105,7 +96,6 @@ OUTCOMES: tuple[dict[str, Any], ...] = (
     {
         "status": "cancelled",
         "cancelled_by": "lin",
-        "why": "Cancelled by lin. What it had done is kept.",
         "model_calls": 6,
         "seconds": 125.0,
     },
@@ -113,7 +103,6 @@ OUTCOMES: tuple[dict[str, Any], ...] = (
         "status": "error",
         "error_code": "model_unreachable",
         "error": "connection refused",
-        "why": UNREACHABLE,
         "model_calls": 1,
         "seconds": 3.0,
     },
