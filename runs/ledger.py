@@ -201,7 +201,9 @@ class Ledger:
 
 
 def _active_runs(thread_id: UUID) -> list[UUID]:
-    key = Thread._meta.pk.get_db_prep_value(thread_id, connection)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT id FROM runs_run WHERE thread_id = %s AND status IN ('pending', 'running')", [key])
+        cursor.execute(
+            "SELECT id FROM runs_run WHERE thread_id = %s AND status IN ('pending', 'running')",
+            [rows.key_of(thread_id)],
+        )
         return [rows.as_uuid(row[0]) for row in cursor.fetchall()]

@@ -12,7 +12,7 @@ from django.db.models import Max
 
 from runs.event_types import EventType
 from runs.models import Event, Thread
-from runs.rows import as_uuid
+from runs.rows import as_uuid, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,8 +52,7 @@ def read_many(cursors: Mapping[UUID, int], *, limit: int = CHUNK) -> dict[UUID, 
 
 
 def _read_into(found: dict[UUID, list[LogRow]], cursors: Mapping[UUID, int], limit: int) -> None:
-    prepare = Thread._meta.pk.get_db_prep_value
-    places = [value for thread_id, seq in cursors.items() for value in (prepare(thread_id, connection), seq)]
+    places = [value for thread_id, seq in cursors.items() for value in (key_of(thread_id), seq)]
     condition = " OR ".join(["(e.thread_id = %s AND e.seq > %s)"] * len(cursors))
     with connection.cursor() as cursor:
         cursor.execute(f"{_SELECT} WHERE {condition} ORDER BY e.thread_id, e.seq LIMIT %s", [*places, limit])

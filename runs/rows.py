@@ -18,12 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 Row = TypeVar("Row", bound=models.Model)
+_UUIDS = models.UUIDField()
 _ROWS_PER_INSERT = 200
 
 
 def as_uuid(value: Any) -> UUID:
     """What a statement of ours returned for a UUID column: SQLite keeps them as text."""
     return value if isinstance(value, UUID) else UUID(value)
+
+
+def key_of(value: UUID) -> Any:
+    """A UUID as a parameter of a statement of ours; the inverse of `as_uuid`."""
+    return _UUIDS.get_db_prep_value(value, connection)
 
 
 @dataclass(frozen=True, slots=True)

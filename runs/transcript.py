@@ -13,8 +13,7 @@ import orjson
 from django.db import connection
 
 from engine.text import clean_json
-from runs.models import Message, Thread
-from runs.rows import as_uuid
+from runs.rows import as_uuid, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
 WireMessage = dict[str, Any]
 _NEWEST = 4  # messages among which the last answer nearly always is
+_ALL = 2**31 - 1
 
 
 def to_row(message: WireMessage) -> str:
@@ -71,7 +71,7 @@ def closing_answers(messages: Sequence[WireMessage]) -> list[WireMessage]:
 def load(thread_ids: Iterable[UUID]) -> dict[UUID, list[WireMessage]]:
     """The transcripts of threads, oldest message first."""
     found: dict[UUID, list[WireMessage]] = defaultdict(list)
-    wanted = [Thread._meta.pk.get_db_prep_value(thread_id, connection) for thread_id in thread_ids]
+    wanted = [key_of(thread_id) for thread_id in thread_ids]
     if wanted:
         places = ", ".join(["%s"] * len(wanted))
         statement = f"SELECT thread_id, data FROM runs_message WHERE thread_id IN ({places}) ORDER BY thread_id, seq"
@@ -94,12 +94,17 @@ def text_of(message: WireMessage) -> str:
 
 def last_answer_of(thread_id: UUID) -> str:
     """The last words an agent said on a thread; looks at the newest rows first."""
-    newest = Message.objects.filter(thread_id=thread_id).order_by("-seq").values_list("data", flat=True)
-    for rows in (newest[:_NEWEST], newest[_NEWEST:]):
-        for text in rows:
-            if answer := last_answer([orjson.loads(text)]):
-                return answer
+    for limit in (_NEWEST, _ALL):
+        if answer := last_answer(reversed(_newest(thread_id, limit))):
+            return answer
     return ""
+
+
+def _newest(thread_id: UUID, limit: int) -> list[WireMessage]:
+    statement = "SELECT data FROM runs_message WHERE thread_id = %s ORDER BY seq DESC LIMIT %s"
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [key_of(thread_id), limit])
+        return [orjson.loads(text) for (text,) in cursor.fetchall()]
 
 
 def last_answer(messages: Iterable[WireMessage]) -> str:

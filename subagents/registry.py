@@ -140,14 +140,16 @@ def lead(agent: str) -> LeadDefinition:
         raise UnknownAgent(agent) from None
 
 
-def resolve_dispatch(name_from_model: object, *, allowed: Sequence[str]) -> Entry | Refusal:
+def resolve_dispatch(
+    name_from_model: object, *, allowed: Sequence[str], now: Registry | None = None
+) -> Entry | Refusal:
     """Return the entry that a delegation shall run, or the refusal that the model is told.
 
-    `allowed` is the run's snapshot. State is looked up at this moment: what has been disabled, shadowed, removed
+    `allowed` is the run's snapshot; `now` a registry that was looked up fresh for several calls of one moment. State is looked up at this moment: what has been disabled, shadowed, removed
     or has lost its sandbox since is refused. A refusal names permitted subagents only.
     Source: product.md §4.
     """
-    catalogue = current(fresh=True).catalogue
+    catalogue = (now or current(fresh=True)).catalogue
     permitted = [name for name in dict.fromkeys(allowed) if name in catalogue.runnable]
     meant = match(name_from_model, permitted)
     if isinstance(meant, str):

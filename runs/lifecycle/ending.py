@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.utils import translation
@@ -101,21 +102,22 @@ def _close(ledger: Ledger, run: Run, ending: Ending) -> None:
     shared = _ended_facts(run)
     thread = ledger.threads[run.thread_id]
     ledger.append(thread, run.pk, [RunEnded(**shared)])
-    parent_thread = _parent_thread(ledger, run, thread)
+    parent_thread = _parent_thread(ledger, run)
     if parent_thread is not None and run.parent_id is not None:
         seconds = (ledger.now - run.started_at).total_seconds() if run.started_at else None
         fact = TaskEnded(task=str(run.pk), result=ending.result[:BRIEF_LENGTH], seconds=seconds, **shared)
         ledger.append(parent_thread, run.parent_id, [fact])
 
 
-def _parent_thread(ledger: Ledger, run: Run, thread: Thread) -> Thread | None:
-    if run.parent_id is None:
-        return None
-    parent = ledger.runs.get(run.parent_id)
-    parent_thread_id = (
-        parent.thread_id if parent else Run.objects.values_list("thread_id", flat=True).get(pk=run.parent_id)
-    )
-    return ledger.threads.get(parent_thread_id)
+def _parent_thread(ledger: Ledger, run: Run) -> Thread | None:
+    return None if run.parent_id is None else ledger.threads.get(_thread_of(run.parent_id))
+
+
+@lru_cache(maxsize=4096)
+def _thread_of(run_id: UUID) -> UUID:
+    """A run's thread never changes."""
+    thread_id: UUID = Run.objects.values_list("thread_id", flat=True).get(pk=run_id)
+    return thread_id
 
 
 def _ended_facts(run: Run) -> dict[str, Any]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from django.db import connection
+
 from engine.text import clean, clean_json
 from runs.errors import ThreadBusy, ThreadNotFound
 from runs.event_types import RunQueued, TaskCreated
 from runs.models import Run, Thread, new_id
+from runs.rows import as_uuid, key_of
 from runs.statuses import ThreadStatus
 from runs.transcript import WireMessage, text_of
 
@@ -148,9 +151,9 @@ class StartChild:
 
     def apply(self, ledger: Ledger) -> tuple[Run, bool]:
         parent = ledger.held(self.parent.run_id, self.parent.fence)
-        known = Run.objects.filter(parent_id=parent.pk, tool_call_id=self.tool_call_id).first()
+        known = _child_of(parent.pk, self.tool_call_id)
         if known is not None:
-            return known, False
+            return Run.objects.get(pk=known), False
         upper = ledger.threads[self.parent.thread_id]
         thread = Thread(
             id=self.thread_id,
@@ -191,3 +194,12 @@ class StartChild:
         )
         ledger.append(upper, parent.pk, [fact])
         return run, True
+
+
+def _child_of(parent_id: UUID, tool_call_id: str) -> UUID | None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM runs_run WHERE parent_id = %s AND tool_call_id = %s", [key_of(parent_id), tool_call_id]
+        )
+        found = cursor.fetchone()
+    return None if found is None else as_uuid(found[0])

@@ -93,7 +93,7 @@ class ChildWatch:
 
 def results_of_ended(run_ids: Iterable[UUID]) -> dict[UUID, ChildResult]:
     """What came of those of these children that have ended."""
-    return {run.pk: _result(run) for run in Run.objects.ended().filter(pk__in=list(run_ids))}
+    return {run.pk: _result(run) for run in Run.objects.ended().filter(pk__in=list(run_ids)).defer("definition")}
 
 
 def result_of(run_id: UUID) -> ChildResult:

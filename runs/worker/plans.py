@@ -217,8 +217,10 @@ def _clamped(run: Run, limits: Mapping[str, Any]) -> dict[str, list[int]]:
     return {name: [value, limits[name]] for name, value in asked.items() if value != limits[name]}
 
 
-def dispatch_for(run: Run, plan: Plan, call: ChildCall) -> Dispatch | str:
+def dispatch_for(run: Run, plan: Plan, call: ChildCall, now: Registry) -> Dispatch | str:
     """The second check of a delegation, on the server, at the moment of the call. A refusal is a sentence.
+
+    `now` is a registry that was looked up fresh for this call and those made together with it.
 
     Source: product.md §4: the snapshot says who may be called, the live registry what they are now.
     """
@@ -226,10 +228,10 @@ def dispatch_for(run: Run, plan: Plan, call: ChildCall) -> Dispatch | str:
         return "Delegation is switched off for this run. Do the work yourself."
     if not call.prompt.strip():
         return "The prompt is empty. Say what the subagent shall do; it sees nothing else."
-    found = registry.resolve_dispatch(call.subagent_type, allowed=plan.allowed)
+    found = registry.resolve_dispatch(call.subagent_type, allowed=plan.allowed, now=now)
     if isinstance(found, Refusal):
         return found.text
-    return _dispatch(plan, call, found)
+    return _dispatch(plan, call, found, now)
 
 
 def child_of(run: Run, tool_call_id: str) -> Run | None:
@@ -238,8 +240,8 @@ def child_of(run: Run, tool_call_id: str) -> Run | None:
     return child
 
 
-def _dispatch(plan: Plan, call: ChildCall, entry: Entry) -> Dispatch | str:
-    effective, now = entry.effective, registry.current()
+def _dispatch(plan: Plan, call: ChildCall, entry: Entry, now: Registry) -> Dispatch | str:
+    effective = entry.effective
     try:
         model = plan.models.resolve(effective.model, plan.model)
     except EngineError as fault:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from runs.lifecycle import Held, StartChild, commit
 from runs.models import Run, new_id
 from runs.worker import plans
+from subagents import registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
     from engine.ports import ChildCall
+    from subagents.registry import Registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +38,16 @@ class Started:
 
 def start_children(held: Held, run: Run, plan: plans.Plan, asked: Sequence[Asked]) -> list[Started | str | Exception]:
     """One outcome for each call: its child, the sentence that refuses it, or why the run must be given up (Fenced)."""
-    outcomes: list[Started | str | Exception | StartChild] = [_checked(held, run, plan, one) for one in asked]
+    now = registry.current(fresh=True)
+    outcomes: list[Started | str | Exception | StartChild] = [_checked(held, run, plan, one, now) for one in asked]
     verbs = [outcome for outcome in outcomes if isinstance(outcome, StartChild)]
     committed = iter(commit(verbs) if verbs else ())
     return [_started(next(committed)) if isinstance(one, StartChild) else one for one in outcomes]
 
 
-def _checked(held: Held, run: Run, plan: plans.Plan, asked: Asked) -> StartChild | Started | str:
+def _checked(held: Held, run: Run, plan: plans.Plan, asked: Asked, now: Registry) -> StartChild | Started | str:
     call = asked.call
-    dispatch = plans.dispatch_for(run, plan, call)
+    dispatch = plans.dispatch_for(run, plan, call, now)
     if isinstance(dispatch, str):
         # A child that was started before stays this call's child, although it would not be started any more.
         child = plans.child_of(run, call.tool_call_id)
