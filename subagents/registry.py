@@ -145,8 +145,9 @@ def resolve_dispatch(
 ) -> Entry | Refusal:
     """Return the entry that a delegation shall run, or the refusal that the model is told.
 
-    `allowed` is the run's snapshot; `now` a registry that was looked up fresh for several calls of one moment. State is looked up at this moment: what has been disabled, shadowed, removed
-    or has lost its sandbox since is refused. A refusal names permitted subagents only.
+    `allowed` is the run's snapshot; `now` a registry that was looked up fresh for several calls of one moment.
+    State is looked up at this moment: what has been disabled, shadowed, removed or has lost its sandbox since
+    is refused. A refusal names permitted subagents only.
     Source: product.md §4.
     """
     catalogue = (now or current(fresh=True)).catalogue
