@@ -92,7 +92,6 @@ class Counters:
     token_warning_given: bool = False
     stop_reason: StopReason | None = None  # set by the guard that capped the run
     stop_detail: dict[str, str | int] = field(default_factory=dict)  # {"limit": …, "layer": …} of that guard
-    bad_arguments: dict[str, str] = field(default_factory=dict)  # tool_call_id → why its arguments did not parse
 
 
 @dataclass(slots=True, kw_only=True)

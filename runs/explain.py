@@ -47,7 +47,6 @@ _ERRORS = {
     ErrorCode.MODEL_FAILED: lambda: _("The model failed."),
     ErrorCode.NO_ANSWER: lambda: _("It ended without an answer. Ask again, or say more precisely what you need."),
     ErrorCode.AGENT_UNKNOWN: lambda: _("There is no agent of this name. Choose another one."),
-    ErrorCode.SUBAGENT_GONE: lambda: _("The subagent is no longer available. Choose another one."),
     ErrorCode.INTERNAL: lambda: _("An error of our own. The workers' log says more under this run's id."),
 }
 

@@ -89,10 +89,6 @@ def last_seqs(thread_ids: list[UUID]) -> dict[UUID, int]:
     return dict(Thread.objects.filter(pk__in=thread_ids).values_list("pk", "last_seq"))
 
 
-def count(thread_id: UUID) -> int:
-    return Event.objects.filter(thread_id=thread_id).count()
-
-
 def _time(value: Any) -> datetime:
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)

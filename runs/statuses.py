@@ -54,7 +54,6 @@ class ErrorCode(StrEnum):
     MODEL_FAILED = "model_failed"
     NO_ANSWER = "no_answer"
     AGENT_UNKNOWN = "agent_unknown"
-    SUBAGENT_GONE = "subagent_gone"
     INTERNAL = "internal"
 
 
