@@ -12,6 +12,7 @@ from engine.text import clean
 from runs import queue
 from runs.errors import BadInput, RunNotFound, ThreadExists, ThreadNotFound
 from runs.lifecycle import Cancel, OpenThread, Start, Verb, commit, commit_one
+from runs.lifecycle.commit import again_after_deadlock
 from runs.models import Run, Thread, new_id
 from runs.options import clean_options
 from runs.statuses import RunStatus
@@ -225,17 +226,21 @@ def delete_thread(*, thread_id: UUID, by: str) -> None:
     from runs.workspaces import remove_workspace
 
     stop_all(thread_id=thread_id, by=by)
-    with transaction.atomic():
-        # Locked first: a worker that appends between the deletes would leave rows without their thread.
-        tree = _tree(thread_id)
-        queue.lock(list(Run.objects.active().filter(thread_id__in=tree).values_list("pk", flat=True)))
-        locked = Thread.objects.select_for_update().filter(pk__in=tree).order_by("pk")
-        thread_ids = list(locked.values_list("pk", flat=True))
-        # Without its queue row a worker loses the lease at the next renewal and stops.
-        held = Run.objects.filter(thread_id__in=thread_ids, queue_id__isnull=False)
-        queue.drop(pk for pk in held.values_list("queue_id", flat=True) if pk is not None)
-        Thread.objects.filter(pk__in=thread_ids).delete()
+    again_after_deadlock(lambda: _delete_tree(thread_id))
     remove_workspace(thread_id)
+
+
+@transaction.atomic
+def _delete_tree(thread_id: UUID) -> None:
+    # Locked first: a worker that appends between the deletes would leave rows without their thread.
+    tree = _tree(thread_id)
+    queue.lock(list(Run.objects.active().filter(thread_id__in=tree).values_list("pk", flat=True)))
+    locked = Thread.objects.select_for_update().filter(pk__in=tree).order_by("pk")
+    thread_ids = list(locked.values_list("pk", flat=True))
+    # Without its queue row a worker loses the lease at the next renewal and stops.
+    held = Run.objects.filter(thread_id__in=thread_ids, queue_id__isnull=False)
+    queue.drop(pk for pk in held.values_list("queue_id", flat=True) if pk is not None)
+    Thread.objects.filter(pk__in=thread_ids).delete()
 
 
 def _tree(thread_id: UUID) -> set[UUID]:

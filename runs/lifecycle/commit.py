@@ -6,7 +6,7 @@ A verb's own refusal (a RunsError) is raised before it changes anything, so it n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from django.db import OperationalError, connection
 
@@ -14,9 +14,10 @@ from runs.errors import RunsError
 from runs.ledger import Ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from uuid import UUID
 
+Result = TypeVar("Result")
 _DEADLOCK_TRIES = 4
 
 
@@ -29,17 +30,22 @@ class Verb(Protocol):
 
 
 def commit(verbs: Sequence[Verb]) -> list[Any]:
-    """Apply verbs in order in one transaction. A verb's own refusal (RunsError) stands in its place in the list.
+    """Apply verbs in order in one transaction. A verb's own refusal (RunsError) stands in its place in the list."""
+    return again_after_deadlock(lambda: _commit(verbs))
 
-    A transaction that the database gave up because of a deadlock left nothing behind and is done again.
+
+def again_after_deadlock(transact: Callable[[], Result]) -> Result:
+    """Do a whole transaction again when the database gave it up because of a deadlock: it left nothing behind.
+
+    An end takes a run's queue row last and a claim takes it first, so some wait for each other by design.
     """
     for _try in range(_DEADLOCK_TRIES - 1):
         try:
-            return _commit(verbs)
+            return transact()
         except OperationalError as fault:
             if connection.in_atomic_block or not _deadlock(fault):
                 raise
-    return _commit(verbs)
+    return transact()
 
 
 def _deadlock(fault: OperationalError) -> bool:

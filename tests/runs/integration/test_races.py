@@ -183,6 +183,40 @@ def test_a_commit_that_the_database_gives_up_because_of_a_deadlock_is_done_again
     assert_whole([one.thread_id, two.thread_id])
 
 
+@pytest.mark.postgres
+@committed
+def test_a_deletion_that_meets_an_end_is_done_again_after_it():
+    """An end holds the thread and takes the queue row last; a deletion takes the queue row first."""
+    run = started()
+    claimed(run)
+    holds, go_on = threading.Event(), threading.Event()
+
+    def end_the_run() -> Any:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL deadlock_timeout = '60s'")  # the deletion is the one to be given up
+            Thread.objects.select_for_update(no_key=True).get(pk=run.thread_id)
+            holds.set()
+            go_on.wait(10)
+            queue.drop([run.queue_id])
+
+    def delete() -> Any:
+        holds.wait(10)
+        with connection.cursor() as cursor:
+            cursor.execute("SET deadlock_timeout = '50ms'")
+        # Without its first half, which asks the run to stop and would wait for the same locks.
+        return services.again_after_deadlock(lambda: services._delete_tree(run.thread_id))
+
+    def let_go_on() -> None:
+        holds.wait(10)
+        _until_somebody_waits_for_a_lock()
+        go_on.set()
+
+    ended, deleted, _gate = _together(end_the_run, delete, let_go_on)
+    assert (ended, deleted) == (None, None)
+    assert not Thread.objects.filter(pk=run.thread_id).exists()
+    assert not OrmQ.objects.exists()
+
+
 def _until_somebody_waits_for_a_lock() -> None:
     with connection.cursor() as cursor:
         for _ in range(2000):
