@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import os
-import uuid
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 
+from tests.databases import own_database
 from tests.e2e.house import House
 from tests.scripted_model import ScriptedModel
 from tests.web.chromium import ARGUMENTS, executable
@@ -25,15 +23,8 @@ def database(tmp_path: Path) -> Iterator[dict[str, str]]:
     environment = {
         name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "DEER_FLOW_CONFIG"}
     }
-    server = os.environ.get("DATABASE_URL", "")
-    if not server.startswith("postgres"):
-        yield environment
-        return
-    name = f"house_{uuid.uuid4().hex}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-        yield {**environment, "DATABASE_URL": urlsplit(server)._replace(path=f"/{name}").geturl()}
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    with own_database() as own:
+        yield {**environment, **own}
 
 
 @pytest.fixture

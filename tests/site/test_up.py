@@ -12,18 +12,17 @@ import socket
 import subprocess
 import sys
 import time
-import uuid
 from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPCookieProcessor, OpenerDirector, Request, build_opener
 
-import psycopg
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
+from tests.databases import own_database
 from tests.site.processes import BASE_DIR, Spoken, alive, descendants, eventually, started
 
 if TYPE_CHECKING:
@@ -40,17 +39,10 @@ PASSWORD = "correct horse 9 battery"
 def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     """An installation of its own: an empty home folder and an empty database, on the server this test run uses."""
     own = {**os.environ, "DEER_FLOW_HOME": str(tmp_path / "home"), "DEMO_PACE": "0"}
-    own.pop("DEER_FLOW_CONFIG", None)
-    server = own.get("DATABASE_URL", "")
-    if not server.startswith("postgres"):
-        own.pop("DATABASE_URL", None)
-        yield own
-        return
-    name = f"installation_{uuid.uuid4().hex}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-        yield {**own, "DATABASE_URL": urlsplit(server)._replace(path=f"/{name}").geturl()}
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    for name in ("DEER_FLOW_CONFIG", "DATABASE_URL"):
+        own.pop(name, None)
+    with own_database() as database:
+        yield {**own, **database}
 
 
 def command(name: str, *arguments: str) -> list[str]:
