@@ -58,6 +58,7 @@ class Registry:
     problems: tuple[Problem, ...]
     config_refused: bool
     signature: str
+    skills: tuple[str, ...] = ()  # names of those that exist
 
 
 class Observer:
@@ -217,6 +218,7 @@ def _build(
         problems=(*accepted.reading.result.problems, *_unsupported(config, accepted.reading.path)),
         config_refused=accepted.refused,
         signature=signature,
+        skills=skills,
     )
 
 
