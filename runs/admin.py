@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from runs import api_keys, services
-from runs.explain import why
+from runs.explain import clamps_in_words, why, why_no_delegation
 from runs.models import ApiKey, Run, WorkerHeartbeat
 from runs.statuses import RunStatus
 from subagents.adminkit import ModelAdmin, action, display
@@ -71,6 +71,8 @@ class RunAdmin(ReadOnlyAdmin):
         "status_badge",
         "why_stopped",
         "error",
+        "delegation",
+        "clamps",
         "worker",
         "attempt",
         "model",
@@ -136,6 +138,17 @@ class RunAdmin(ReadOnlyAdmin):
             cancelled_by=run.cancelled_by,
         )
         return sentence or "–"
+
+    @display(description=_("delegation"))
+    def delegation(self, run: Run) -> str:
+        if off := why_no_delegation(run.metadata.get("delegation_off")):
+            return off
+        names = run.metadata.get("allowed_subagents")
+        return ", ".join(map(str, names)) if isinstance(names, list) and names else "–"
+
+    @display(description=_("clamped"))
+    def clamps(self, run: Run) -> str:
+        return " ".join(clamps_in_words(run.metadata.get("clamped"))) or "–"
 
     @display(description=_("asked for by"))
     def parent_link(self, run: Run) -> SafeString | str:

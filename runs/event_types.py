@@ -15,6 +15,7 @@ class EventType(StrEnum):
     DELTA = "delta"
     RUN_QUEUED = "run.queued"
     RUN_STARTED = "run.started"
+    RUN_NOTED = "run.noted"
     RUN_WAITING = "run.waiting"
     RUN_ENDED = "run.ended"
     TASK_CREATED = "task.created"
@@ -58,6 +59,15 @@ class RunStarted(Fact):
     type: ClassVar[EventType] = EventType.RUN_STARTED
     attempt: int
     worker: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunNoted(Fact):
+    """In what the run differs from what one might expect. Only written when there is something to say."""
+
+    type: ClassVar[EventType] = EventType.RUN_NOTED
+    delegation_off: str = ""  # a DelegationOff: why it may call nobody
+    clamped: dict[str, list[int]] = field(default_factory=dict)  # {"max_total_subagents": [asked, given]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext as _
 
-from runs.statuses import ErrorCode, RunStatus
+from runs.statuses import DelegationOff, ErrorCode, RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,9 +46,37 @@ _ERRORS = {
     ErrorCode.MODEL_BAD_REQUEST: lambda: _("The model server did not accept the request."),
     ErrorCode.MODEL_FAILED: lambda: _("The model failed."),
     ErrorCode.NO_ANSWER: lambda: _("It ended without an answer. Ask again, or say more precisely what you need."),
-    ErrorCode.AGENT_UNKNOWN: lambda: _("There is no agent of this name. Choose another one."),
+    ErrorCode.AGENT_UNKNOWN: lambda: _(
+        "The agent it was sent to does not exist any more, or it is switched off. Choose another one and send the"
+        " message again."
+    ),
     ErrorCode.INTERNAL: lambda: _("An error of our own. The workers' log says more under this run's id."),
 }
+
+_NO_DELEGATION = {
+    DelegationOff.SCOPE_NONE: lambda: _("Delegation is off: this agent may not call any subagent."),
+    DelegationOff.AGENT: lambda: _("Delegation is off: it is switched off for this agent."),
+    DelegationOff.REQUEST: lambda: _("Delegation is off: the request switched it off (subagent_enabled)."),
+    DelegationOff.SCOPE_EMPTY: lambda: _(
+        "Delegation is off: none of the subagents selected for this agent can run at the moment."
+    ),
+    DelegationOff.NOBODY: lambda: _("Delegation is off: there is no subagent that can run at the moment."),
+}
+
+
+def why_no_delegation(code: object) -> str:
+    """The sentence to a run's `delegation_off`, in the active language; empty when it may delegate."""
+    known = isinstance(code, str) and code in frozenset(DelegationOff)
+    return _NO_DELEGATION[DelegationOff(str(code))]() if known else ""
+
+
+def clamps_in_words(clamped: object) -> list[str]:
+    """The sentences to a run's `clamped`, in the active language."""
+    if not isinstance(clamped, dict):
+        return []
+    changes = [(name, pair) for name, pair in sorted(clamped.items()) if isinstance(pair, list) and len(pair) == 2]
+    sentence = _("%(name)s: %(asked)s was asked for, %(given)s is what this deployment allows.")
+    return [sentence % {"name": name, "asked": asked, "given": given} for name, (asked, given) in changes]
 
 
 def why(

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
+from engine.config.names import NAME_MAX_LENGTH, normalise_name
 from engine.limits import clamp
 from engine.text import clean
 from runs.errors import BadInput
+from subagents.leads import DEFAULT_LEAD
 
 MAX_TOTAL = 50
+# What the server itself notes in a run's metadata, whatever a client put there.
+OF_THE_SERVER: Final = ("allowed_subagents", "clamped", "delegation_off")
 _NAME_LENGTH = 120
 _EXACT_IN_JSON = 2**53  # larger whole numbers do not survive every reader of the run
 
@@ -34,10 +38,22 @@ def clean_options(options: Mapping[str, Any], *, path: str = "options") -> tuple
             cleaned[name] = clamp(asked, 1, MAX_TOTAL)
             if cleaned[name] != asked:
                 clamped[name] = [asked, cleaned[name]]
-    for name in ("model_name", "agent_name"):
-        if options.get(name) is not None:
-            cleaned[name] = _name(options[name], f"{path}.{name}")
+    if options.get("model_name") is not None:
+        cleaned["model_name"] = _name(options["model_name"], f"{path}.model_name")
+    if options.get("agent_name") is not None:
+        cleaned["agent_name"] = agent_name(options["agent_name"], f"{path}.agent_name")
     return cleaned, clamped
+
+
+def agent_name(value: Any, path: str) -> str:
+    """The one spelling of an agent's name; whether there is such an agent is another question. Raises BadInput."""
+    written = _name(value, path, longest=NAME_MAX_LENGTH)
+    if written.lower().replace("-", "_") == DEFAULT_LEAD:
+        return DEFAULT_LEAD
+    try:
+        return normalise_name(written)
+    except ValueError:
+        return written
 
 
 def _switch(value: Any, path: str) -> bool:
@@ -54,11 +70,11 @@ def _number(value: Any, path: str) -> int:
     return clamp(value, -_EXACT_IN_JSON, _EXACT_IN_JSON)
 
 
-def _name(value: Any, path: str) -> str:
+def _name(value: Any, path: str, *, longest: int = _NAME_LENGTH) -> str:
     if not isinstance(value, str) or not value.strip():
         raise BadInput(path, f"expected a name, got {_shown(value)}")
-    if len(value) > _NAME_LENGTH:
-        raise BadInput(path, f"a name has at most {_NAME_LENGTH} characters")
+    if len(value) > longest:
+        raise BadInput(path, f"a name has at most {longest} characters")
     return clean(value.strip())
 
 

@@ -14,8 +14,9 @@ from runs.errors import BadInput, RunNotFound, ThreadExists, ThreadNotFound
 from runs.lifecycle import Cancel, OpenThread, Start, Verb, commit, commit_one
 from runs.lifecycle.commit import again_after_deadlock
 from runs.models import Run, Thread, new_id
-from runs.options import clean_options
+from runs.options import agent_name, clean_options
 from runs.statuses import RunStatus
+from subagents.leads import DEFAULT_LEAD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 
     from runs.transcript import WireMessage
 
-LEAD_AGENT = "lead_agent"
-_AGENT_LENGTH = 64
+LEAD_AGENT = DEFAULT_LEAD
 _TITLE_LENGTH = 200
 _WHO_LENGTH = 150
 _AN_INSTANT = timedelta(microseconds=1)
@@ -77,20 +77,22 @@ def start_verb(
     thread_id: UUID,
     owner_id: int,
     messages: Sequence[WireMessage],
-    agent: str = LEAD_AGENT,
+    agent: str | None = None,
     options: Mapping[str, Any] | None = None,
     multitask: MultitaskStrategy = MultitaskStrategy.ENQUEUE,
 ) -> Start:
-    """A checked Start, for callers that commit it themselves. Raises BadInput with the field's path."""
+    """A checked Start, for callers that commit it themselves. Raises BadInput with the field's path.
+
+    The option `agent_name` goes before `agent`; without either, the thread goes on with the agent it had.
+    """
     if not messages:
         raise BadInput("messages", "there is no message")
-    if not isinstance(agent, str) or not agent.strip() or len(agent) > _AGENT_LENGTH:
-        raise BadInput("agent", f"expected an agent's name of at most {_AGENT_LENGTH} characters")
+    named = None if agent is None else agent_name(agent, "agent")
     cleaned, clamped = clean_options(options or {})
     return Start(
         thread_id=thread_id,
         owner_id=owner_id,
-        agent=clean(agent),
+        agent=cleaned.get("agent_name", named),
         messages=messages,
         options=cleaned,
         metadata={"clamped": clamped} if clamped else {},
@@ -102,7 +104,7 @@ def start_run(
     *,
     thread: Thread,
     text: str,
-    agent: str = LEAD_AGENT,
+    agent: str | None = None,
     options: Mapping[str, Any] | None = None,
     multitask: MultitaskStrategy = MultitaskStrategy.ENQUEUE,
 ) -> Run:

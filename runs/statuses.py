@@ -57,6 +57,16 @@ class ErrorCode(StrEnum):
     INTERNAL = "internal"
 
 
+class DelegationOff(StrEnum):
+    """Why a lead may call nobody, the strongest reason first. Stable codes: metadata `delegation_off` of the run."""
+
+    SCOPE_NONE = "scope_none"
+    AGENT = "agent"
+    REQUEST = "request"
+    SCOPE_EMPTY = "scope_empty"
+    NOBODY = "nobody"
+
+
 ACTIVE: Final = frozenset({RunStatus.PENDING, RunStatus.RUNNING})
 ENDED: Final = frozenset(RunStatus) - ACTIVE
 MOVES: Final[dict[RunStatus, frozenset[RunStatus]]] = {

@@ -11,7 +11,7 @@ from runs.agent_protocol.errors import Refused
 from runs.agent_protocol.messages import wire_messages
 from runs.agent_protocol.shapes import assistant_id
 from runs.errors import BadInput
-from runs.options import clean_options
+from runs.options import OF_THE_SERVER, clean_options
 from runs.services import LEAD_AGENT, MultitaskStrategy
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ _UNSUPPORTED = (
     "stream_subgraphs",
     "feedback_keys",
 )
-_OF_THE_SERVER = ("allowed_subagents", "clamped")  # what the server itself notes in a run's metadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +60,7 @@ def run_request(body: Mapping[str, Any]) -> RunRequest:
     """Check a run request. Raises BadInput with the field's path, Refused for an unknown assistant."""
     refuse_unsupported(body, _UNSUPPORTED)
     a_choice(body, "on_completion", ("keep",), "keep")
-    metadata = {name: value for name, value in some_metadata(body).items() if name not in _OF_THE_SERVER}
+    metadata = {name: value for name, value in some_metadata(body).items() if name not in OF_THE_SERVER}
     strategies = [strategy.value for strategy in MultitaskStrategy]
     return RunRequest(
         agent=_agent(body.get("assistant_id")),

@@ -14,6 +14,7 @@ from runs.models import Run, Thread, new_id
 from runs.rows import as_uuid, key_of
 from runs.statuses import ThreadStatus
 from runs.transcript import WireMessage, text_of
+from subagents.leads import DEFAULT_LEAD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from runs.lifecycle.commit import Held
 
 _TITLE_LENGTH = 80
+_SWITCH = "subagent_enabled"
 BRIEF_LENGTH = 600  # characters of a prompt or a result that a card carries
 
 
@@ -57,12 +59,13 @@ class OpenThread:
 class Start:
     """Record messages and a pending run. Behind an active run it waits its turn, its messages outside the transcript.
 
+    A thread remembers its agent (`agent` None) and whether that may delegate: what the run before it had holds.
     Result: the Run. Raises ThreadNotFound, and ThreadBusy when `reject` and the thread has an active run.
     """
 
     thread_id: UUID
     owner_id: int
-    agent: str
+    agent: str | None
     messages: Sequence[WireMessage]
     options: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -83,13 +86,14 @@ class Start:
         ahead = ledger.line_of(thread) if thread.status == ThreadStatus.BUSY else []
         if ahead and self.reject:
             raise ThreadBusy(self.thread_id)
+        agent, options = self._remembering(thread, ahead)
         run = Run(
             id=self.run_id,
             thread_id=thread.pk,
-            agent=self.agent,
+            agent=agent,
             root_id=self.run_id,
             input=clean_json(list(self.messages)),
-            options=clean_json(dict(self.options)),
+            options=clean_json(options),
             metadata=clean_json(dict(self.metadata)),
             created_at=ledger.now,
             base_seq=thread.last_seq,
@@ -104,6 +108,25 @@ class Start:
         if not thread.title:
             thread.title = _title(words)
         return run
+
+    def _remembering(self, thread: Thread, ahead: Sequence[Run]) -> tuple[str, dict[str, Any]]:
+        agent, options = self.agent, dict(self.options)
+        if agent is not None and _SWITCH in options:
+            return agent, options
+        before = (ahead[-1].agent, ahead[-1].options) if ahead else _last_choices(thread)
+        if before is not None:
+            agent = before[0] if agent is None else agent
+            if before[1].get(_SWITCH) is False:
+                options.setdefault(_SWITCH, False)
+        return agent or DEFAULT_LEAD, options
+
+
+def _last_choices(thread: Thread) -> tuple[str, dict[str, Any]] | None:
+    """The agent and the options of the thread's newest run."""
+    if not thread.last_seq:
+        return None
+    leads = Run.objects.filter(thread_id=thread.pk, parent=None).order_by("-created_at", "-pk")
+    return leads.values_list("agent", "options").first()
 
 
 def _title(words: str) -> str:

@@ -58,8 +58,10 @@ def read_message(body: bytes) -> NewMessage:
         )
     if not isinstance(options, dict):
         raise BadInput("options", _("This must be an object."))
-    # Judged here too, so that a first message that is refused leaves no empty thread behind.
-    return NewMessage(text=text, options=clean_options(options)[0])
+    # Judged here too, so that a first message that is refused leaves no empty thread behind. Handed on as they came:
+    # what is clamped is noted where the run is made.
+    clean_options(options)
+    return NewMessage(text=text, options=options)
 
 
 def read_title(body: bytes) -> str:

@@ -16,7 +16,7 @@ from django.utils import translation
 
 from engine.text import shorten
 from runs.event_types import EventType
-from runs.explain import why
+from runs.explain import clamps_in_words, why, why_no_delegation
 from runs.transcript import text_of
 from runs.web.markdown import to_html
 from runs.web.streaming import StreamedReply
@@ -170,6 +170,8 @@ def _frame(row: Row, payload: dict[str, Any], language: str) -> Frame:
         payload = _message(payload)
     elif row.type in {EventType.TASK_ENDED, EventType.RUN_ENDED}:
         payload = _ending(payload, language)
+    elif row.type == EventType.RUN_NOTED:
+        payload = _noted(payload, language)
     return {
         **payload,
         "seq": row.seq,
@@ -177,6 +179,12 @@ def _frame(row: Row, payload: dict[str, Any], language: str) -> Frame:
         "at": row.at.isoformat(),
         "run_id": str(row.run_id),
     }
+
+
+def _noted(payload: Mapping[str, Any], language: str) -> dict[str, Any]:
+    with translation.override(language):
+        lines = [why_no_delegation(payload.get("delegation_off")), *clamps_in_words(payload.get("clamped"))]
+    return {"lines": [line for line in lines if line]}
 
 
 def _ending(payload: dict[str, Any], language: str) -> dict[str, Any]:

@@ -141,6 +141,8 @@ class Execution:
     # --- thinking -----------------------------------------------------------------------------------------------
     async def _think(self, plan: plans.Plan) -> Ending:
         self._unsaved = dict(plan.snapshot)
+        if plan.noted is not None:
+            await self._write(Progress(held=self._held, entries=[plan.noted], changes=self._changes()))
         self._delegate = LocalDelegate(self._host, self._held, self._row, plan)
         messages = [from_wire(message) for message in self._transcript]
         self._counters = self._counted_before(messages)

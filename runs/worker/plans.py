@@ -13,24 +13,32 @@ from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 
-from engine.config.budget import TokenBudget, effective_budget
-from engine.errors import EngineError, UnknownModel
-from engine.limits import Limits, TokenLimit, clamp
+from engine.errors import EngineError
+from engine.limits import Limits, TokenLimit
 from engine.models.registry import ModelRegistry
 from engine.ports import ChildCall, RosterEntry
 from engine.prompts import lead_prompt, subagent_prompt
 from engine.sandbox.workspace import Workspace
 from engine.text import clean, clean_json
 from engine.tools.names import BASH
-from engine.tools.registry import allowed_tools, tool_names
+from engine.tools.registry import allowed_tools
 from runs import queue
 from runs.doorbell import Ring, ring_at_commit
+from runs.event_types import RunNoted
 from runs.models import Run
-from runs.options import MAX_TOTAL
-from runs.statuses import ErrorCode
+from runs.options import OF_THE_SERVER
+from runs.worker.leads import (
+    CannotRun,
+    clamped,
+    lead_definition,
+    lead_of,
+    narrowed,
+    permitted,
+    resolved,
+    token_limit,
+)
 from runs.workspaces import workspace_folder
 from subagents import registry
-from subagents.errors import UnknownAgent
 from subagents.matching import Refusal
 
 if TYPE_CHECKING:
@@ -41,15 +49,9 @@ if TYPE_CHECKING:
     from subagents.catalogue import Entry
     from subagents.registry import Registry
 
+__all__ = ["CannotRun", "Dispatch", "Plan", "dispatch_for", "plan_for"]
+
 _TITLE_LENGTH = 120
-
-
-class CannotRun(Exception):
-    """A run that cannot begin: a stable code and the sentence for the person."""
-
-    def __init__(self, code: ErrorCode, sentence: str) -> None:
-        super().__init__(sentence)
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,8 @@ class Plan:
     workspace: Workspace
     sandbox: Sandbox
     snapshot: Mapping[str, Any]  # columns of the run to write before anything else; empty on later attempts
+    noted: RunNoted | None = None  # to be logged with the snapshot
+    skills: Sequence[str] | None = None  # None: all enabled ones; a child gets no others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,15 +92,16 @@ def plan_for(run: Run) -> Plan:
     models = model_registry(now)
     if run.definition:
         return _plan(run, run.definition, now, models, snapshot={})
-    definition = cast("dict[str, Any]", clean_json(_lead_definition(run, now, models)))
-    lead = _lead(run)
-    allowed = list(lead.scope.resolve(now.catalogue)) if definition["delegation_enabled"] else []
-    metadata = {**run.metadata, "allowed_subagents": allowed}
-    if clamped := _clamped(run, definition["limits"]):
-        metadata["clamped"] = {**metadata.get("clamped", {}), **clamped}
+    lead = lead_of(run)
+    written = lead_definition(run, lead, now, models)
+    allowed, why_nobody = permitted(run, lead, now)
+    definition = cast("dict[str, Any]", clean_json({**written, "delegation_enabled": why_nobody is None}))
+    noted = RunNoted(delegation_off=why_nobody.value if why_nobody else "", clamped=clamped(run, definition["limits"]))
+    own = {name: value for name, value in run.metadata.items() if name not in OF_THE_SERVER}
+    metadata = {**own, "allowed_subagents": list(allowed), **noted.payload()}
     run.definition, run.metadata, run.model = definition, metadata, definition["model"]
     snapshot = {"definition": definition, "metadata": metadata, "model": definition["model"]}
-    return _plan(run, definition, now, models, snapshot=snapshot)
+    return _plan(run, definition, now, models, snapshot=snapshot, noted=noted if noted.payload() else None)
 
 
 def _plan(
@@ -106,6 +111,7 @@ def _plan(
     models: ModelRegistry,
     *,
     snapshot: Mapping[str, Any],
+    noted: RunNoted | None = None,
 ) -> Plan:
     limits = limits_from(definition["limits"])
     allowed = tuple(run.metadata.get("allowed_subagents", ()))
@@ -139,68 +145,8 @@ def _plan(
         workspace=workspace,
         sandbox=registry.sandbox(now.config),
         snapshot=snapshot,
-    )
-
-
-def _lead(run: Run) -> Any:
-    name = run.options.get("agent_name") or run.agent
-    try:
-        return registry.lead(name)
-    except UnknownAgent as fault:
-        raise CannotRun(ErrorCode.AGENT_UNKNOWN, str(fault)) from fault
-
-
-def _lead_definition(run: Run, now: Registry, models: ModelRegistry) -> dict[str, Any]:
-    lead = _lead(run)
-    offered = tool_names() if registry.bash_gate(now.config).ok else tuple(n for n in tool_names() if n != BASH)
-    tools = offered if lead.tools is None else tuple(name for name in offered if name in lead.tools)
-    return {
-        "agent": lead.name,
-        "display_name": str(lead.display_name),
-        "system_prompt": lead.system_prompt,
-        "model": _resolved(models, run.options.get("model_name"), lead.model),
-        "tools": list(tools),
-        "delegation_enabled": lead.subagent_enabled and run.options.get("subagent_enabled", True),
-        "limits": asdict(_lead_limits(run.options, now)),
-    }
-
-
-def _lead_limits(options: Mapping[str, Any], now: Registry) -> Limits:
-    config = now.config
-    concurrent = options.get("max_concurrent_subagents", config.subagents.max_concurrent)
-    total = options.get("max_total_subagents", config.subagents.max_total_per_run)
-    budget = config.runs.token_budget
-    return Limits(
-        max_turns=config.runs.max_turns,
-        max_turns_layer="runs.max_turns",
-        timeout_seconds=config.runs.timeout_seconds,
-        timeout_layer="runs.timeout_seconds",
-        tokens=_lead_budget(config),
-        tree_tokens=tree_limit(budget),
-        max_concurrent_subagents=clamp(concurrent, 1, config.subagents.max_concurrent_limit),
-        max_total_subagents=clamp(total, 1, MAX_TOTAL),
-    )
-
-
-def _lead_budget(config: Any) -> TokenLimit | None:
-    budget = effective_budget(config.subagents.token_budget, None, summarization_enabled=config.summarization.enabled)
-    written = config.subagents.token_budget is not None and config.subagents.token_budget.max_tokens is not None
-    return token_limit(budget, "subagents.token_budget.max_tokens" if written else "default")
-
-
-def token_limit(budget: TokenBudget, layer: str) -> TokenLimit | None:
-    """A budget as a limit; None when it is switched off. `layer` is the setting that says max_tokens."""
-    if not budget.enabled:
-        return None
-    return TokenLimit(max_tokens=budget.max_tokens, warn_threshold=budget.warn_threshold, layer=layer)
-
-
-def tree_limit(budget: Any) -> TokenLimit | None:
-    """`runs.token_budget` as a limit over lead and children; None when unset or switched off."""
-    if budget is None or budget.enabled is False or not budget.max_tokens:
-        return None
-    return TokenLimit(
-        max_tokens=budget.max_tokens, warn_threshold=budget.warn_threshold or 0.7, layer="runs.token_budget"
+        noted=noted,
+        skills=definition.get("skills"),
     )
 
 
@@ -208,13 +154,6 @@ def limits_from(stored: Mapping[str, Any]) -> Limits:
     """The inverse of dataclasses.asdict for Limits."""
     budgets = {key: TokenLimit(**stored[key]) if stored.get(key) else None for key in ("tokens", "tree_tokens")}
     return Limits(**{**stored, **budgets})
-
-
-def _clamped(run: Run, limits: Mapping[str, Any]) -> dict[str, list[int]]:
-    """Which of the numbers a request asked for were changed: {"max_concurrent_subagents": [asked, given]}."""
-    names = ("max_concurrent_subagents", "max_total_subagents")
-    asked = {name: run.options[name] for name in names if name in run.options}
-    return {name: [value, limits[name]] for name, value in asked.items() if value != limits[name]}
 
 
 def dispatch_for(run: Run, plan: Plan, call: ChildCall, now: Registry) -> Dispatch | str:
@@ -269,6 +208,7 @@ def _dispatch(plan: Plan, call: ChildCall, entry: Entry, now: Registry) -> Dispa
         "system_prompt": entry.definition.system_prompt,
         "model": model,
         "tools": list(choice.names),
+        "skills": narrowed(effective.skills, plan.skills),
         "limits": asdict(limits),
     }
     return Dispatch(
@@ -297,17 +237,8 @@ def _still_safe(tools: Sequence[str], now: Registry) -> tuple[str, ...]:
     return tuple(tools)
 
 
-def _resolved(models: ModelRegistry, wanted: str | None, own: str | None) -> str:
-    try:
-        return models.resolve(wanted, own)
-    except UnknownModel as fault:
-        raise CannotRun(ErrorCode.MODEL_UNKNOWN, str(fault)) from fault
-    except EngineError as fault:
-        raise CannotRun(ErrorCode.MODEL_UNAVAILABLE, str(fault)) from fault
-
-
 def _usable(models: ModelRegistry, name: str) -> str:
-    return _resolved(models, name, None)
+    return resolved(models, name, None)
 
 
 def _root_thread(run: Run) -> UUID:

@@ -146,3 +146,10 @@ test('reducing never changes the state it was given', () => {
     log.frame('delta', { id: 'n', first_block: 0, blocks: [], open_html: 'x' }), log.frame('run.ended', { status: 'error' })], before);
   assert.equal(JSON.stringify(before), copy);
 });
+
+test('what a run notes of itself stands in the conversation, and an odd note does not', () => {
+  const log = new Log();
+  const state = after([log.frame('run.noted', { lines: ['Delegation is off.', 5, ''] }), log.frame('run.noted', { lines: 'x' })]);
+  assert.deepEqual(Object.values(state.notes).map((note) => [note.kind, note.lines]), [['noted', ['Delegation is off.']]]);
+  assert.equal(state.order.length, 1);
+});

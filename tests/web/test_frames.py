@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs.event_types import Delta, EventType, Fact, RunEnded, RunStarted, TaskEnded
+from runs.event_types import Delta, EventType, Fact, RunEnded, RunNoted, RunStarted, TaskEnded
 from runs.web.frames import Feed, salient_argument
 
 RUN = uuid4()
@@ -181,3 +181,20 @@ def test_what_a_lost_worker_was_writing_is_not_shown_again_when_another_continue
     feed.take([delta(1, "Hel"), delta(2, "lo")], now=10.0)
     feed.take([fact(3, RunStarted(attempt=2, worker="b:2"))], now=10.0)
     assert feed.due is None
+
+
+def test_why_nobody_may_be_called_and_what_was_clamped_is_said_in_the_readers_language():
+    row = fact(1, RunNoted(delegation_off="request", clamped={"max_total_subagents": [99, 50]}))
+    (frame,) = Feed().take([row], now=0.0)
+    assert frame["lines"] == [
+        "Delegation is off: the request switched it off (subagent_enabled).",
+        "max_total_subagents: 99 was asked for, 50 is what this deployment allows.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "noted", [{"delegation_off": []}, {"delegation_off": "new"}, {"clamped": [1]}, {"clamped": {"a": 1}}]
+)
+def test_a_note_of_an_odd_shape_says_nothing(noted):
+    row = Row(1, EventType.RUN_NOTED, orjson.dumps(noted).decode())
+    assert Feed().take([row], now=0.0)[0]["lines"] == []

@@ -212,6 +212,7 @@ function human(message) {
 
 function note(source) {
   if (source.kind === 'continued') return el('div', { class: 'evt' }, t('continued', { n: source.attempt }));
+  if (source.kind === 'noted') return el('div', { class: 'noted' }, ...source.lines.map((line) => el('p', {}, line)));
   if (source.kind === 'removed') return el('div', { class: 'evt' }, t('removed'));
   const { run } = source;
   const [headline, kind] = ENDING[run.status] ?? ['unknown', 'idle'];

@@ -27,6 +27,7 @@ const handlers = {
   'delta': onDelta,
   'run.queued': onRunQueued,
   'run.started': onRunStarted,
+  'run.noted': onRunNoted,
   'run.waiting': onRunWaiting,
   'run.ended': onRunEnded,
   'task.created': onTask,
@@ -137,6 +138,11 @@ function dropUnfinished(state, runId) {
   for (const message of lost) delete messages[message.id];
   const gone = new Set(lost.map((message) => `message:${message.id}`));
   return { ...state, messages, order: state.order.filter((key) => !gone.has(key)) };
+}
+
+function onRunNoted(state, frame) {
+  const lines = Array.isArray(frame.lines) ? frame.lines.map(text).filter(Boolean) : [];
+  return lines.length ? withNote(state, `noted:${frame.run_id}`, { kind: 'noted', runId: frame.run_id, lines, at: frame.at }) : state;
 }
 
 function onRunWaiting(state, frame) {

@@ -142,7 +142,7 @@ def test_a_message_that_is_no_text_is_refused(thread, text):
         services.start_run(thread=thread, text=text)
 
 
-@pytest.mark.parametrize("agent", ["", "  ", "x" * 65, None, 7])
+@pytest.mark.parametrize("agent", ["", "  ", "x" * 65, 7])
 def test_an_agent_name_that_cannot_be_one_is_refused_with_its_field(thread, agent):
     with pytest.raises(BadInput) as refusal:
         services.start_run(thread=thread, text="hello", agent=agent)

@@ -4,8 +4,8 @@ import pytest
 from django.utils import translation
 
 from engine.stop import StopReason
-from runs.explain import why
-from runs.statuses import ENDED, ErrorCode, RunStatus
+from runs.explain import why, why_no_delegation
+from runs.statuses import ENDED, DelegationOff, ErrorCode, RunStatus
 
 BY_STATUS = {
     ErrorCode.TIMED_OUT: RunStatus.TIMEOUT,
@@ -57,3 +57,10 @@ def test_a_run_that_simply_finished_or_still_runs_needs_no_sentence():
 def test_odd_details_are_no_reason_to_fail(status):
     for detail in (None, {}, {"limit": None}, {"limit": "100%(x)s", "layer": "%d"}):
         why(status=status, stop_reason="token_capped", detail=detail, cancelled_by="%(who)s %d")
+
+
+@pytest.mark.parametrize("code", list(DelegationOff))
+def test_every_reason_why_nobody_may_be_called_has_its_sentence(code):
+    sentences = {why_no_delegation(other.value) for other in DelegationOff}
+    assert why_no_delegation(code.value) in sentences - {""}
+    assert len(sentences) == len(DelegationOff)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from runs.event_types import EventType
 from runs.statuses import ErrorCode, RunStatus
 from tests.scripted_model import scripts
 
@@ -23,6 +24,8 @@ def test_a_request_can_switch_delegation_off(house: House, model: ScriptedModel)
     assert run.status == RunStatus.SUCCESS
     assert house.children(run) == []
     assert run.metadata["allowed_subagents"] == []
+    assert run.metadata["delegation_off"] == "request"
+    assert house.events(run, EventType.RUN_NOTED)[0]["delegation_off"] == "request"
     assert "task" not in model.requests[0].tool_names
     assert "general-purpose" not in model.requests[0].system_text
     assert not any(model.calls_of(script_id) for script_id in child_ids)
@@ -69,6 +72,36 @@ def test_numbers_out_of_range_are_clamped_and_the_clamp_stands_on_the_run(house:
     assert run.definition["limits"]["max_concurrent_subagents"] == 4
     assert run.definition["limits"]["max_total_subagents"] == 50
     assert run.metadata["clamped"] == {"max_concurrent_subagents": [49, 4], "max_total_subagents": [99, 50]}
+    assert house.events(run, EventType.RUN_NOTED)[0]["clamped"] == run.metadata["clamped"]
+
+
+def test_a_number_that_two_bounds_change_is_noted_as_it_was_asked_for(house: House):
+    run = house.answer(scripts.instant()[1], max_concurrent_subagents=1_000)
+    assert run.metadata["clamped"] == {"max_concurrent_subagents": [1_000, 4]}
+
+
+def test_a_run_that_goes_as_asked_notes_nothing(house: House):
+    run = house.answer(scripts.instant()[1], max_concurrent_subagents=2, subagent_enabled=True)
+    assert set(run.metadata) == {"allowed_subagents"}
+    assert house.events(run, EventType.RUN_NOTED) == []
+
+
+def test_a_thread_remembers_that_delegation_is_off_until_a_request_says_otherwise(house: House):
+    first = house.answer(lead_of(1)[1], subagent_enabled=False)
+    second = house.answer(lead_of(1)[1], thread=first.thread)
+    assert second.options == {"subagent_enabled": False}
+    assert house.children(second) == []
+    third = house.answer(lead_of(1)[1], thread=first.thread, subagent_enabled=True)
+    fourth = house.answer(lead_of(1)[1], thread=first.thread)
+    assert [len(house.children(run)) for run in (third, fourth)] == [1, 1]
+
+
+def test_a_message_that_waits_remembers_what_the_one_before_it_asked_for(house: House):
+    first = house.ask("One", subagent_enabled=False)
+    second = house.ask("Two", thread=first.thread)
+    third = house.ask("Three", thread=first.thread)
+    assert [house.again(run).options for run in (second, third)] == [{"subagent_enabled": False}] * 2
+    house.work()
 
 
 def test_a_client_cannot_give_itself_permissions(house: House):
