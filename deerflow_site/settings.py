@@ -19,6 +19,7 @@ from deerflow_site.secrets import kept_secret
 BASE_DIR = Path(__file__).resolve().parent.parent
 DEER_FLOW_HOME = Path(env_text("DEER_FLOW_HOME") or BASE_DIR / ".deer-flow").absolute()
 DEER_FLOW_HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
+CONFIG_FILE_NAMED = bool(env_text("DEER_FLOW_CONFIG"))  # a file somebody named has to be there
 CONFIG_FILE = Path(env_text("DEER_FLOW_CONFIG") or BASE_DIR / "config.yaml").absolute()
 
 # --- Secrets and hosts ------------------------------------------------------------------------------------------

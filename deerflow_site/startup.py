@@ -71,13 +71,9 @@ def check_config() -> tuple[int, str]:
 
     Raises CommandError with the whole report when the file is refused and no earlier good one is kept.
     """
-    from engine.config.reader import read_config
+    from subagents import configuration
 
-    if not settings.CONFIG_FILE.exists():
-        return settings.Q_CLUSTER["workers"], _("%(file)s does not exist; using defaults.") % {
-            "file": settings.CONFIG_FILE
-        }
-    result = read_config(settings.CONFIG_FILE.read_bytes(), file_name=settings.CONFIG_FILE.name)
+    result = configuration.look(settings.CONFIG_FILE, None, fresh=True).result
     report = "\n".join(str(problem) for problem in result.problems)
     if result.config is not None:
         return result.config.runs.workers, report
@@ -119,7 +115,8 @@ def hand_over(address: Address, *, workers: int) -> None:
     for child in children:
         arguments += ["--child", json.dumps(child)]
     os.environ["RUN_WORKERS"] = str(workers)
-    os.environ["DEER_FLOW_CONFIG"] = str(settings.CONFIG_FILE)
+    if settings.CONFIG_FILE_NAMED:
+        os.environ["DEER_FLOW_CONFIG"] = str(settings.CONFIG_FILE)
     connection.close()
     sys.stdout.flush()
     os.chdir(settings.BASE_DIR)

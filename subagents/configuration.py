@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from django.conf import settings
 from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.utils import timezone
 
@@ -156,8 +157,13 @@ def _reading(path: Path, stat: Stat, raw: bytes, result: ReadResult) -> Reading:
 
 
 def _absent(path: Path) -> Reading:
-    problem = _problem(path, Severity.WARNING, "the file does not exist; every option has its default")
-    result = reader.ReadResult(reader.default_config(), (problem,))
+    if settings.CONFIG_FILE_NAMED:
+        # Whoever named a file wants what stands in it; a folder that was not mounted must not become the defaults.
+        message = f"DEER_FLOW_CONFIG names {path}, which does not exist or cannot be reached from here"
+        result = reader.ReadResult(None, (_problem(path, Severity.REFUSED, message),))
+    else:
+        problem = _problem(path, Severity.WARNING, "the file does not exist; every option has its default")
+        result = reader.ReadResult(reader.default_config(), (problem,))
     return Reading(path=path, stat=None, settled=True, sha256="absent", text=None, result=result)
 
 

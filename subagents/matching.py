@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 _WRAPPING: Final = " \t\r\n'\"`‘’“”「」"
+_ONE_ELEMENT: Final = re.compile(r"\[([^\[\],]*)\]")
 _LONGEST_NAME: Final = 200  # of what a model wrote; no permitted name comes near
 _SHOWN_NAME: Final = 60
 
@@ -28,7 +29,7 @@ def match(written: object, permitted: Collection[str]) -> str | Refusal:
     """Return the permitted name that `written` means, or a refusal that lists the permitted names.
 
     Tolerates case, surrounding space, quotes or backticks, `_` for `-`, and a list of one element, also as
-    JSON text. A name outside `permitted` is refused in the same words whether it exists or not.
+    JSON or Python text. A name outside `permitted` is refused in the same words whether it exists or not.
     Source: product.md §2.4.
     """
     name = _canonical(_single(written))
@@ -49,11 +50,10 @@ def refuse(written: object, permitted: Collection[str], *, because: str = "") ->
 
 
 def _single(written: object) -> object:
-    if isinstance(written, str) and written.strip().startswith("[") and len(written) <= _LONGEST_NAME:
-        try:
-            written = json.loads(written)
-        except ValueError:
-            return None
+    if isinstance(written, str) and len(written) <= _LONGEST_NAME:
+        # Models write lists as JSON and as Python; of either kind one element between the brackets is enough.
+        bracketed = _ONE_ELEMENT.fullmatch(written.strip(_WRAPPING))
+        return bracketed[1] if bracketed else written
     if isinstance(written, list | tuple):
         return written[0] if len(written) == 1 else None
     return written
