@@ -15,7 +15,7 @@ from pathlib import Path
 import polib
 
 ROOT = Path(__file__).resolve().parent.parent
-_FOLDERS = ("deerflow_site", "engine", "runs", "subagents", "templates", "locale")
+_FOLDERS = ("access", "deerflow_site", "engine", "runs", "subagents", "templates", "locale")
 _MESSAGES = ("-l", "zh_Hans", "--no-obsolete", "--no-location", "--no-wrap", "-v", "0")
 
 

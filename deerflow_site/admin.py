@@ -12,6 +12,7 @@ from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
+from deerflow_site import keys_page  # noqa: F401 - registers itself
 from deerflow_site.login import LoginForm
 from subagents.adminkit import IS_UNFOLD, ModelAdmin
 
@@ -25,7 +26,7 @@ admin.site.index_title = _("Overview")
 admin.site.login_form = LoginForm
 
 # Which sidebar group an app's pages stand in.
-_GROUPS = ((_("Operate"), ("runs", "django_q")), (_("Configure"), ("subagents",)), (_("Access"), ("auth",)))
+_GROUPS = ((_("Operate"), ("runs", "django_q")), (_("Configure"), ("subagents",)), (_("Access"), ("auth", "access")))
 _ICONS = {
     "managedsubagent": "account_tree",
     "thread": "forum",

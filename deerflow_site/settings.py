@@ -62,6 +62,7 @@ INSTALLED_APPS = [
     "deerflow_site",
     "runs",  # before django_q: our `qcluster` installs the worker and then calls django-q2's own
     "subagents",
+    "access",
     *(["unfold"] if ADMIN_SKIN == "unfold" else []),
     "django.contrib.admin",
     "django.contrib.auth",

@@ -1,4 +1,4 @@
-"""The admin's view of what happens: read-only lists of runs, workers and keys; cancelling is a service call."""
+"""The admin's view of what happens: read-only lists of runs and workers; cancelling is a service call."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from runs import api_keys, services
+from runs import services
 from runs.explain import clamps_in_words, why, why_no_delegation
-from runs.models import ApiKey, Run, WorkerHeartbeat
+from runs.models import Run, WorkerHeartbeat
 from runs.statuses import RunStatus
 from subagents.adminkit import ModelAdmin, action, display
 
@@ -182,25 +182,6 @@ class RunAdmin(ReadOnlyAdmin):
 class WorkerAdmin(ReadOnlyAdmin):
     list_display = ["name", "slots", "running", "waiting", "started_at", "seen_at"]
     ordering = ["name"]
-
-
-@admin.register(ApiKey)
-class ApiKeyAdmin(ReadOnlyAdmin):
-    """Keys are made on the command line, which shows them once; here they can be looked at and revoked."""
-
-    list_display = ["name", "owner", "prefix", "scopes", "created_at", "expires_at", "revoked_at"]
-    list_select_related = ["owner"]
-    actions = ["revoke"]
-    exclude = ["digest"]
-
-    @action(description=_("Revoke selected keys"), permissions=["revoke"])
-    def revoke(self, request: HttpRequest, keys: QuerySet[ApiKey]) -> None:
-        revoked = sum(api_keys.revoke(pk) for pk in keys.values_list("pk", flat=True))
-        text = ngettext("%(count)d key revoked.", "%(count)d keys revoked.", revoked) % {"count": revoked}
-        self.message_user(request, text, messages.SUCCESS)
-
-    def has_revoke_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("runs.change_apikey")
 
 
 def _link(run: Run) -> SafeString:

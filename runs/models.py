@@ -1,4 +1,4 @@
-"""Rows of what happens: threads, runs, their append-only transcript and log, workers, keys."""
+"""Rows of what happens: threads, runs, their append-only transcript and log, workers."""
 
 from __future__ import annotations
 
@@ -194,25 +194,3 @@ class WorkerHeartbeat(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-
-class ApiKey(models.Model):
-    """A key for programs. Only its SHA-256 is kept: the key itself is shown once, when it is made."""
-
-    owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_keys", verbose_name=_("owner")
-    )
-    name = models.CharField(_("name"), max_length=80)
-    prefix = models.CharField(_("prefix"), max_length=16)
-    digest = models.CharField(max_length=64, unique=True, editable=False)
-    scopes = models.JSONField(_("scopes"), default=list)  # of: read, run, admin
-    created_at = models.DateTimeField(_("created"), auto_now_add=True)
-    expires_at = models.DateTimeField(_("expires"), null=True, blank=True)
-    revoked_at = models.DateTimeField(_("revoked"), null=True, blank=True)
-
-    class Meta:
-        verbose_name = _("API key")
-        verbose_name_plural = _("API keys")
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.prefix}…)"

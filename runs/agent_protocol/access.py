@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
-from runs import api_keys
+from access import keys
 from runs.agent_protocol.errors import Refused
 from runs.group_commit import GroupCommit
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from runs.api_keys import Caller, Scope
+    from access.keys import Caller, Scope
 
 Result = TypeVar("Result")
 _databases: dict[asyncio.AbstractEventLoop, GroupCommit] = {}
@@ -56,7 +56,7 @@ def _key_in(request: Request) -> str:
 
 
 def _allowed(key: str, scope: Scope, work: Callable[[Caller], Result]) -> Result:
-    caller = api_keys.authenticate(key)
+    caller = keys.authenticate(key)
     if caller is None:
         raise Refused(401, "bad_key", "the API key is not valid")
     if not caller.may(scope):

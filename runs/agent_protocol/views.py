@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import IntegrityError
 from starlette.responses import Response
 
+from access.keys import Scope
 from runs import services
 from runs.agent_protocol.access import asked, caller_of, database
 from runs.agent_protocol.bodies import a_choice, an_id, json_body, path_id, refuse_unsupported, some_metadata
@@ -16,7 +17,6 @@ from runs.agent_protocol.following import joined, place_of, streamed
 from runs.agent_protocol.reading import find_run, interrupts_of, list_runs, thread_answer, thread_exists
 from runs.agent_protocol.run_request import run_request, stream_modes
 from runs.agent_protocol.shapes import json_response, run_object, thread_object
-from runs.api_keys import Scope
 from runs.errors import BadInput, RunsError, ThreadExists
 from runs.lifecycle import OpenThread, commit
 from runs.models import Run, new_id
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from access.keys import Caller
     from runs.agent_protocol.run_request import RunRequest
-    from runs.api_keys import Caller
     from runs.lifecycle import Start
 
 _YES = frozenset({"1", "true"})

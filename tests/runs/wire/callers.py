@@ -14,7 +14,7 @@ from django.contrib.auth import get_user_model
 from django.db import connections
 from langgraph_sdk import get_client
 
-from runs import api_keys
+from access import keys as api_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
-from runs import api_keys
+from access import keys as api_keys
 from tests.runs.wire.callers import asks, caller_at, in_database, make_caller, said, unknown_id
 from tests.scripted_model import scripts
 

@@ -5,27 +5,34 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import logging
 import secrets
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.auth import get_user_model
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.utils import timezone
 
+from access.errors import BadKeyRequest
+from access.models import ApiKey
 from engine.text import clean
-from runs.errors import BadInput
-from runs.models import ApiKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
     from django.contrib.auth.models import User
+    from django.db.models import QuerySet
 
-_MARK = "sa_live_"
-_SHOWN = 12
+logger = logging.getLogger(__name__)
+
+MOST_DAYS: Final = 36_500
+_MARK: Final = "sa_live_"
+_SHOWN: Final = 12
+_USE_IS_WRITTEN_EVERY: Final = timedelta(minutes=1)
 
 
 class Scope(StrEnum):
@@ -35,12 +42,12 @@ class Scope(StrEnum):
 
 
 def make_key(owner: User, name: str, scopes: Iterable[str], expires_at: datetime | None = None) -> tuple[ApiKey, str]:
-    """A new key: its row and the key itself, which cannot be read again. Raises BadInput for unknown scopes."""
+    """A new key: its row and the key itself, which cannot be read again. Raises BadKeyRequest for unknown scopes."""
     wanted = sorted(set(scopes))
     if unknown := [scope for scope in wanted if scope not in set(Scope)]:
-        raise BadInput("scopes", f"unknown scope {unknown[0]}; scopes are {', '.join(Scope)}")
+        raise BadKeyRequest("scopes", f"unknown scope {unknown[0]}; scopes are {', '.join(Scope)}")
     if not wanted:
-        raise BadInput("scopes", "choose at least one scope")
+        raise BadKeyRequest("scopes", "choose at least one scope")
     key = _MARK + secrets.token_urlsafe(32)
     row = ApiKey.objects.create(
         owner=owner,
@@ -51,6 +58,15 @@ def make_key(owner: User, name: str, scopes: Iterable[str], expires_at: datetime
         expires_at=expires_at,
     )
     return row, key
+
+
+def expiry(days: int | None) -> datetime | None:
+    """When a key ends that is valid for `days` from now; None: never. Raises BadKeyRequest."""
+    if days is None:
+        return None
+    if not 1 <= days <= MOST_DAYS:
+        raise BadKeyRequest("days", f"expected 1 to {MOST_DAYS}")
+    return timezone.now() + timedelta(days=days)
 
 
 def digest(key: str) -> str:
@@ -65,6 +81,8 @@ class Caller:
     owner_id: int
     username: str
     scopes: frozenset[str]
+    key_id: int
+    key_name: str
 
     def may(self, scope: Scope) -> bool:
         """`admin` includes everything, `run` includes reading."""
@@ -75,14 +93,18 @@ class Caller:
 
 def authenticate(key: str) -> Caller | None:
     """Whom the key speaks for, when it is neither revoked nor expired and its owner is active."""
-    now = connection.ops.adapt_datetimefield_value(timezone.now())
+    now = timezone.now()
+    adapt = connection.ops.adapt_datetimefield_value
     with connection.cursor() as cursor:
-        cursor.execute(_valid_key(), [digest(key), now])
+        cursor.execute(_valid_key(), [adapt(now - _USE_IS_WRITTEN_EVERY), digest(key), adapt(now)])
         row = cursor.fetchone()
     if row is None:
         return None
-    scopes = json.loads(row[2]) if isinstance(row[2], str) else row[2]
-    return Caller(row[0], row[1], frozenset(scopes))
+    owner_id, username, scopes, key_id, name, use_is_due = row
+    if use_is_due:
+        _write_use(key_id, now)
+    readable = json.loads(scopes) if isinstance(scopes, str) else scopes
+    return Caller(owner_id, username, frozenset(readable), key_id, name)
 
 
 @functools.cache
@@ -91,11 +113,28 @@ def _valid_key() -> str:
     people: Any = get_user_model()._meta
     name = people.get_field(get_user_model().USERNAME_FIELD).column
     return (
-        f"SELECT k.owner_id, p.{name}, k.scopes FROM {ApiKey._meta.db_table} k"
+        f"SELECT k.owner_id, p.{name}, k.scopes, k.id, k.name,"
+        " (k.last_used_at IS NULL OR k.last_used_at < %s)"
+        f" FROM {ApiKey._meta.db_table} k"
         f" JOIN {people.db_table} p ON p.{people.pk.column} = k.owner_id"
         " WHERE k.digest = %s AND k.revoked_at IS NULL AND p.is_active"
         " AND (k.expires_at IS NULL OR k.expires_at > %s)"
     )
+
+
+def _write_use(key_id: int, now: datetime) -> None:
+    """Note that the key was used; of several processes that find it due at once, one writes."""
+    due = ApiKey.objects.filter(pk=key_id).exclude(last_used_at__gte=now - _USE_IS_WRITTEN_EVERY)
+    try:
+        due.update(last_used_at=now)
+    except DatabaseError:
+        # A note for people: a request is not refused because it could not be written.
+        logger.warning("the last use of API key %s could not be written", key_id, exc_info=True)
+
+
+def keys_of(user: Any) -> QuerySet[ApiKey]:
+    """The keys a person may see and revoke: their own, or everybody's with `access.all_keys`."""
+    return ApiKey.objects.all() if user.has_perm("access.all_keys") else ApiKey.objects.filter(owner_id=user.pk)
 
 
 def revoke(key_id: int) -> bool:

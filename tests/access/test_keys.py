@@ -11,9 +11,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from runs import api_keys
-from runs.errors import BadInput
-from runs.models import ApiKey
+from access import keys as api_keys
+from access.errors import BadKeyRequest
+from access.models import ApiKey
 from tests.web.log_writer import person
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -37,7 +37,7 @@ def test_a_key_is_shown_once_and_kept_only_as_a_digest(owner: Any):
     assert key not in json.dumps([str(value) for value in vars(row).values()])
     assert key not in apikeys("list")
     assert key.startswith(row.prefix)
-    assert api_keys.authenticate(key) == api_keys.Caller(owner.pk, owner.username, frozenset({"read"}))
+    assert api_keys.authenticate(key) == api_keys.Caller(owner.pk, owner.username, frozenset({"read"}), row.pk, "CI")
 
 
 def test_a_key_may_run_unless_told_otherwise(owner: Any):
@@ -85,7 +85,7 @@ def test_a_wrong_command_makes_nothing_and_fails(owner: Any, arguments: list[str
 
 
 def test_a_key_without_scope_is_refused_and_any_name_is_storable(owner: Any):
-    with pytest.raises(BadInput):
+    with pytest.raises(BadKeyRequest):
         api_keys.make_key(owner, "x", [])
     row, _key = api_keys.make_key(owner, "nul \x00 half \ud800 " + "x" * 200, ["read"])
     row.refresh_from_db()
@@ -96,3 +96,45 @@ def test_a_key_without_scope_is_refused_and_any_name_is_storable(owner: Any):
 def test_no_text_is_a_key_by_chance():
     for text in ("", "\x00", "\ud800", "x" * 1_000_000, "' OR 1=1 --"):
         assert api_keys.authenticate(text) is None
+
+
+def test_the_last_use_is_written_at_most_once_a_minute(owner: Any, django_assert_num_queries: Any):
+    row, key = api_keys.make_key(owner, "x", ["read"])
+    with django_assert_num_queries(2):
+        api_keys.authenticate(key)
+    row.refresh_from_db()
+    first = row.last_used_at
+    assert first is not None
+    assert timezone.now() - first < timedelta(minutes=1)
+    with django_assert_num_queries(1):
+        api_keys.authenticate(key)
+    ApiKey.objects.update(last_used_at=first - timedelta(seconds=61))
+    api_keys.authenticate(key)
+    row.refresh_from_db()
+    assert row.last_used_at is not None
+    assert row.last_used_at >= first
+
+
+def test_a_refused_key_was_not_used(owner: Any):
+    row, key = api_keys.make_key(owner, "x", ["read"])
+    api_keys.revoke(row.pk)
+    assert api_keys.authenticate(key) is None
+    row.refresh_from_db()
+    assert row.last_used_at is None
+
+
+@pytest.mark.parametrize("verb", ["create", "list", "revoke"])
+def test_help_shows_examples_and_what_the_exit_status_means(verb: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        call_command("apikeys", verb, "--help")
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert f"manage.py apikeys {verb}" in said
+    assert "3 not found" in said
+
+
+def test_what_is_said_to_people_goes_to_stderr_and_the_key_alone_to_stdout(owner: Any):
+    output, messages = io.StringIO(), io.StringIO()
+    call_command("apikeys", "create", "--user", owner.username, stdout=output, stderr=messages)
+    assert api_keys.authenticate(output.getvalue().strip()) is not None
+    assert "not shown again" in messages.getvalue()
