@@ -15,7 +15,7 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 from django.utils.html import format_html
-from django.utils.translation import gettext, ngettext, pgettext_lazy
+from django.utils.translation import gettext, ngettext, pgettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from access import keys
@@ -33,7 +33,7 @@ else:
     _Base = ModelAdmin
 
 SCOPES: Final = {
-    Scope.READ: _("read: look at everything its owner may see"),
+    Scope.READ: _("read: look at whatever its owner may see"),
     Scope.RUN: _("run: also start, steer and cancel work"),
     Scope.ADMIN: _("admin: also change subagents and agents, as far as its owner may"),
 }
@@ -59,7 +59,7 @@ class KeyForm(forms.ModelForm):  # type: ignore[type-arg]
         choices=list(SCOPES.items()),
         initial=[Scope.READ],
         widget=_Checkboxes(),
-        help_text=_("A key never may more than its owner may at the moment it is used."),
+        help_text=_("A key can never do more than its owner may at the moment it is used."),
     )
     days = forms.TypedChoiceField(
         label=_("Valid for"), choices=_DAYS, coerce=int, empty_value=None, required=False, initial=90, widget=_Select()
@@ -180,7 +180,7 @@ class ApiKeyAdmin(_Base):
 
     @display(description=_("expires"), ordering="expires_at")
     def ends(self, key: ApiKey) -> Any:
-        return key.expires_at or gettext("never")
+        return key.expires_at or pgettext("expiry of an API key", "never")
 
     @display(description=_("revoke"))
     def revoke_link(self, key: ApiKey) -> SafeString | str:
