@@ -7,6 +7,8 @@ import re
 from typing import Final
 
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+# In a stored message's `additional_kwargs`: how much in it was replaced because nothing could carry it.
+REPLACED: Final = "replaced_characters"
 _MAX_DEPTH: Final = 200
 _TOO_DEEP: Final = "… (nested too deeply)"
 
@@ -45,6 +47,28 @@ def clean_json(value: object, *, depth: int = 0) -> object:
         }
     items = [clean_json(item, depth=depth + 1) for item in value]
     return items if isinstance(value, list) else tuple(items)
+
+
+def count_replaced(value: object) -> int:
+    """Return how many characters and numbers `clean_json` replaces in a value of at most 200 levels."""
+    if isinstance(value, str):
+        return clean(value).count("\ufffd") - value.count("\ufffd") if _UNSTORABLE.search(value) else 0
+    if isinstance(value, float):
+        return 0 if math.isfinite(value) else 1
+    found, layer = 0, [value]
+    for _depth in range(_MAX_DEPTH):
+        parts = [part for one in layer for part in _parts(one)]
+        found += sum(count_replaced(part) for part in parts if isinstance(part, str | float))
+        layer = [part for part in parts if isinstance(part, dict | list | tuple)]
+        if not layer:
+            break
+    return found
+
+
+def _parts(value: object) -> tuple[object, ...]:
+    if isinstance(value, dict):
+        return (*value, *value.values())
+    return tuple(value) if isinstance(value, list | tuple) else ()
 
 
 def shorten(text: str, limit: int) -> str:

@@ -57,6 +57,7 @@ def to_wire(message: BaseMessage) -> dict[str, Any]:
             "tool_call_id": clean(message.tool_call_id),
             "status": message.status,
             "artifact": _json(artifact),
+            "additional_kwargs": _json(message.additional_kwargs),
         }
     return {field: value for field, value in wire.items() if field == "content" or value not in (None, "", [], {})}
 
@@ -78,6 +79,7 @@ def from_wire(wire: Mapping[str, Any]) -> BaseMessage:
             "tool_call_id": wire.get("tool_call_id") or "",
             "status": wire.get("status") or "success",
             "artifact": wire.get("artifact"),
+            "additional_kwargs": wire.get("additional_kwargs") or {},
         }
     try:
         return cls(**fields)

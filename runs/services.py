@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
 
-from engine.text import clean
+from engine.text import REPLACED, clean, count_replaced
 from runs import queue
 from runs.errors import BadInput, RunNotFound, ThreadExists, ThreadNotFound
 from runs.lifecycle import Cancel, OpenThread, Start, Verb, commit, commit_one
@@ -69,7 +69,10 @@ def user_message(text: str, *, field: str = "text") -> WireMessage:
         raise BadInput(field, "the message is empty")
     if len(text) > MAX_TEXT_LENGTH:
         raise BadInput(field, f"the message has {len(text):,} characters; at most {MAX_TEXT_LENGTH:,} are allowed")
-    return {"type": "human", "id": str(new_id()), "content": text}
+    message: WireMessage = {"type": "human", "id": str(new_id()), "content": text}
+    if replaced := count_replaced(text):
+        message["additional_kwargs"] = {REPLACED: replaced}
+    return message
 
 
 def start_verb(

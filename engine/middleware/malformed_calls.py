@@ -16,7 +16,7 @@ from engine.middleware.reply import (
     reply_of,
     with_calls,
 )
-from engine.text import clean, clean_json, shorten
+from engine.text import REPLACED, clean, clean_json, count_replaced, shorten
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, ToolMessage
@@ -58,7 +58,10 @@ def cleaned(reply: AIMessage) -> AIMessage:
     calls = [_cleaned_call(call) for call in reply.tool_calls]
     if content == reply.content and calls == reply.tool_calls:
         return reply
-    reply = reply.model_copy(update={"content": content})
+    changes: dict[str, object] = {"content": content}
+    if replaced := count_replaced(reply.content) + sum(count_replaced(call["args"]) for call in reply.tool_calls):
+        changes["additional_kwargs"] = {**reply.additional_kwargs, REPLACED: replaced}
+    reply = reply.model_copy(update=changes)
     return (
         reply
         if calls == reply.tool_calls

@@ -8,7 +8,7 @@ from uuid import uuid4
 from langchain_core.messages import ToolMessage
 
 from engine.middleware.reply import Guard
-from engine.text import clean_json, middle_cut
+from engine.text import REPLACED, clean_json, count_replaced, middle_cut
 
 if TYPE_CHECKING:
     from langchain.agents.middleware.types import ToolCallRequest
@@ -27,7 +27,10 @@ class ToolResultsMiddleware(Guard):
         content = clean_json(result.content)
         if isinstance(content, str):
             content = middle_cut(content, MAX_RESULT_CHARACTERS)
+        replaced = count_replaced(result.content) + count_replaced(result.artifact)
+        extra = {**result.additional_kwargs, REPLACED: replaced} if replaced else result.additional_kwargs
         changes = {
+            "additional_kwargs": extra,
             "content": content,
             "id": result.id or str(uuid4()),
             "name": result.name or request.tool_call["name"],

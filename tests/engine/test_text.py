@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.text import clean, clean_json, middle_cut, shorten
+from engine.text import clean, clean_json, count_replaced, middle_cut, shorten
 
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
 
@@ -37,6 +37,18 @@ def test_json_values_are_cleaned_with_their_keys_and_keep_their_shape():
         "inf": None,
         "n": 1.5,
     }
+
+
+def test_what_is_replaced_is_counted_wherever_it_stands():
+    dirty = {"a\x00": ["\ud800", ("x\x00", 1, None, True)], 2: float("nan"), "n": 1.5, "kept": "\ufffd \\u0000"}
+    assert count_replaced(dirty) == 4
+    assert count_replaced("\ud83c\udf78 whole") == count_replaced({"a": ["\ufffd"]}) == 0
+
+
+def test_the_six_characters_of_an_escape_are_text_like_any_other():
+    text = r"\u0000 and \ud800"
+    assert clean(text) is text
+    assert json.loads(json.dumps(clean_json({"a": text})))["a"] == text
 
 
 def test_a_value_nested_without_end_is_cut_where_an_encoder_would_give_up():

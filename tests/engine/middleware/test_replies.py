@@ -1,15 +1,18 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
 
 from engine.agent import TextDelta
 from engine.errors import StreamCut
 from engine.middleware.call_ids import unique_ids
 from engine.middleware.malformed_calls import cleaned
 from engine.middleware.model_stream import parse_arguments
+from engine.wire import to_wire
 from tests.engine.fakes import Say, echo, play, run_context
 
 if TYPE_CHECKING:
@@ -135,7 +138,6 @@ async def test_wrong_arguments_are_named_with_the_arguments_there_are():
 
 
 async def test_a_reply_without_a_single_piece_is_a_cut_stream():
-    from typing import Any
 
     from engine.agent import build, drive
     from tests.engine.fakes import ScriptedChat
@@ -148,3 +150,36 @@ async def test_a_reply_without_a_single_piece_is_a_cut_stream():
     with pytest.raises(StreamCut):
         async for _ in drive(build(Silent(), [echo], is_subagent=True), [HumanMessage("h")], run_context()):
             pass
+
+
+@tool(response_format="content_and_artifact")
+async def odd_values(text: str) -> tuple[str, dict[str, Any]]:
+    """Answer what no store can carry, as text and beside it."""
+    return f"{text}\x00 \ud83d", {"key\x00": ["value\x00"], "rate": float("nan"), "fine": 1.5}
+
+
+@tool
+async def odd_object(text: str) -> dict[str, Any]:
+    """Answer an object, which becomes text on its way to the model."""
+    return {text: "a\x00b", "half": "\ud83d", "rate": float("nan")}
+
+
+async def test_a_result_that_no_store_can_carry_is_cleaned_and_what_was_replaced_is_counted():
+    calls = [("odd_values", {"text": "a"}), ("odd_object", {"text": "b"})]
+    outcome = await play([Say(calls=calls), "ok"], tools=(odd_values, odd_object))
+    values, written = (to_wire(result) for result in outcome.results)
+    for wire in (values, written):
+        stored = json.dumps(wire, allow_nan=False, ensure_ascii=False)
+        assert "\x00" not in stored
+        stored.encode("utf-8")
+    assert values["content"] == "a\ufffd \ufffd"
+    assert values["artifact"] == {"key\ufffd": ["value\ufffd"], "rate": None, "fine": 1.5}
+    assert values["additional_kwargs"] == {"replaced_characters": 5}
+    assert written["additional_kwargs"] == {"replaced_characters": 1}
+    assert outcome.answer == "ok"
+
+
+async def test_a_sound_result_says_nothing_of_replacements():
+    outcome = await play([Say(calls=[("echo", {"text": r"\u0000"})]), "ok"])
+    assert outcome.results[0].content == r"echo \u0000"
+    assert "additional_kwargs" not in to_wire(outcome.results[0])

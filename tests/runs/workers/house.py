@@ -26,6 +26,7 @@ from subagents import registry
 from subagents.models import ManagedSubagent
 from subagents.services import save_managed
 from subagents.validation import validate_definition
+from tests.scripted_model.strict import faults
 from tests.site.processes import eventually
 
 if TYPE_CHECKING:
@@ -185,6 +186,8 @@ class House:
         """What holds for every history, however it came about."""
         assert not Run.objects.active().exists()
         assert not OrmQ.objects.exists()
+        for call in self.model.requests:
+            assert faults(call.messages) == []
         for thread in Thread.objects.all():
             seqs = list(Event.objects.filter(thread_id=thread.pk).order_by("seq").values_list("seq", flat=True))
             assert seqs == list(range(1, thread.last_seq + 1))
