@@ -23,7 +23,7 @@ from runs.statuses import ACTIVE, RunStatus, may_move
 from runs.transcript import WireMessage, to_json, to_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -41,11 +41,13 @@ class Ledger:
         thread_ids: Iterable[UUID] = (),
         run_ids: Iterable[UUID] = (),
         queue_rows_of: Iterable[UUID] = (),
+        lines_of: Iterable[UUID] = (),
         whole_runs: bool = False,
     ) -> None:
         self._wanted_threads = sorted(set(thread_ids))
         self._wanted_runs = sorted(set(run_ids))
         self._wanted_queue_rows = sorted(set(queue_rows_of))
+        self._wanted_lines = sorted(set(lines_of))
         # What a run runs with is long and seldom needed here; a field that is left out is read when it is asked for.
         self._left_out = () if whole_runs else _LONG_RUN_FIELDS
         self._transaction = transaction.atomic(savepoint=False)
@@ -58,9 +60,13 @@ class Ledger:
             self.now: datetime = timezone.now()
             self.threads: dict[UUID, Thread]
             self.runs: dict[UUID, Run]
-            self.threads, self.runs = rows.locked(
-                rows.Wanted(Thread, self._wanted_threads), rows.Wanted(Run, self._wanted_runs, self._left_out)
-            )
+            with rows.in_one_go():
+                locked = rows.ask(
+                    rows.Wanted(Thread, self._wanted_threads), rows.Wanted(Run, self._wanted_runs, self._left_out)
+                )
+                lines = _ask_for_lines(self._wanted_lines)  # after the threads are locked
+            self.threads, self.runs = locked()
+            self._lines = lines()
         except BaseException as fault:
             self._transaction.__exit__(type(fault), fault, fault.__traceback__)
             raise
@@ -96,7 +102,8 @@ class Ledger:
     def line_of(self, thread: Thread) -> list[Run]:
         """The active runs of a locked thread as this ledger leaves them, in the order of their turns."""
         # The database does not know yet what verbs before this one in the same commit have changed.
-        unknown = [pk for pk in _active_runs(thread.pk) if pk not in self.runs]
+        active = self._lines[thread.pk] if thread.pk in self._lines else _ask_for_lines([thread.pk])()[thread.pk]
+        unknown = [pk for pk in active if pk not in self.runs]
         for pk, run in rows.locked(rows.Wanted(Run, sorted(unknown)))[0].items():
             self.runs[pk] = run
             self._read[pk] = (run.status, run.fence)
@@ -200,10 +207,22 @@ class Ledger:
         return len(self._changed)
 
 
-def _active_runs(thread_id: UUID) -> list[UUID]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id FROM runs_run WHERE thread_id = %s AND status IN ('pending', 'running')",
-            [rows.key_of(thread_id)],
-        )
-        return [rows.as_uuid(row[0]) for row in cursor.fetchall()]
+def _ask_for_lines(thread_ids: Sequence[UUID]) -> Callable[[], dict[UUID, list[UUID]]]:
+    """The active runs of each thread; the answer may be read later, see rows.in_one_go."""
+    if not thread_ids:
+        return dict
+    places = ", ".join(["%s"] * len(thread_ids))
+    cursor = connection.cursor()
+    cursor.execute(
+        f"SELECT thread_id, id FROM runs_run WHERE thread_id IN ({places}) AND status IN ('pending', 'running')",
+        [rows.key_of(thread_id) for thread_id in thread_ids],
+    )
+
+    def read() -> dict[UUID, list[UUID]]:
+        lines: dict[UUID, list[UUID]] = {thread_id: [] for thread_id in thread_ids}
+        with cursor:
+            for thread_id, run_id in cursor.fetchall():
+                lines[rows.as_uuid(thread_id)].append(rows.as_uuid(run_id))
+        return lines
+
+    return read

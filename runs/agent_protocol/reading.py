@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from django.db import connection
 
-from runs import services
+from runs import rows, services
 from runs.agent_protocol.shapes import error_object, thread_object, values_object
 from runs.errors import BadInput, RunNotFound, ThreadNotFound
 from runs.event_types import EventType
 from runs.models import Event, Message, Run, Thread
+from runs.rows import key_of
 from runs.statuses import TO_LANGGRAPH, ThreadStatus
 
 if TYPE_CHECKING:
@@ -26,9 +27,8 @@ def messages_upto(thread_id: UUID, seq: int | None = None) -> list[str]:
     """The transcript as JSON texts, up to an event's number or whole."""
     # Written out: every run that is waited for asks this once.
     select = f"SELECT data FROM {Message._meta.db_table} WHERE thread_id = %s AND seq <= %s ORDER BY seq"
-    wanted = Thread._meta.pk.get_db_prep_value(thread_id, connection)
     with connection.cursor() as cursor:
-        cursor.execute(select, [wanted, _LAST_SEQ if seq is None else seq])
+        cursor.execute(select, [key_of(thread_id), _LAST_SEQ if seq is None else seq])
         return [data for (data,) in cursor.fetchall()]
 
 
@@ -53,10 +53,13 @@ def run_exists(run_id: UUID) -> bool:
 
 
 def find_run(thread_id: UUID, run_id: UUID, owner_id: int) -> Run:
-    run = Run.objects.filter(pk=run_id, thread_id=thread_id, thread__owner_id=owner_id).first()
-    if run is None:
+    # Programs that poll ask nothing else, so the statement is written out, and what a run ran with is left out.
+    own = "EXISTS (SELECT 1 FROM runs_thread t WHERE t.id = thread_id AND t.owner_id = %s)"
+    values = [key_of(run_id), key_of(thread_id), owner_id]
+    found = rows.read(Run, f"id = %s AND thread_id = %s AND {own}", values, left_out=("definition", "input"))
+    if not found:
         raise RunNotFound(run_id)
-    return run
+    return found[0]
 
 
 def list_runs(thread_id: UUID, owner_id: int, status: str | None, limit: int, offset: int) -> list[Run]:
@@ -74,8 +77,8 @@ def list_runs(thread_id: UUID, owner_id: int, status: str | None, limit: int, of
 
 def end_seq(run_id: UUID, thread_id: UUID) -> int | None:
     """The number of the run's last event; None while it is active."""
-    rows = Event.objects.filter(thread_id=thread_id, run_id=run_id, type=EventType.RUN_ENDED)
-    seq: Any = rows.order_by("-seq").values_list("seq", flat=True).first()
+    ends = Event.objects.filter(thread_id=thread_id, run_id=run_id, type=EventType.RUN_ENDED)
+    seq: Any = ends.order_by("-seq").values_list("seq", flat=True).first()
     return seq
 
 

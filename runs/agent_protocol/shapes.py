@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -25,6 +26,7 @@ def json_response(body: Any, *, status: int = 200, headers: Mapping[str, str] | 
     return Response(content, status_code=status, headers=headers, media_type="application/json")
 
 
+@lru_cache(maxsize=256)
 def assistant_id(name: str) -> str:
     return str(uuid.uuid5(_ASSISTANTS, name))
 

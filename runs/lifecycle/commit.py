@@ -22,7 +22,10 @@ _DEADLOCK_TRIES = 4
 
 
 class Verb(Protocol):
-    """A verb that may end a run which a worker is just claiming also says `locks_queue_row = True`."""
+    """A verb that may end a run which a worker is just claiming also says `locks_queue_row = True`.
+
+    One that ends a run, as a rule, says whose line it asks for: `line_of`, a thread's id.
+    """
 
     def thread_ids(self) -> Iterable[UUID]: ...
     def run_ids(self) -> Iterable[UUID]: ...
@@ -56,8 +59,9 @@ def _commit(verbs: Sequence[Verb]) -> list[Any]:
     threads = {i for verb in verbs for i in verb.thread_ids()}
     runs = {i for verb in verbs for i in verb.run_ids()}
     queued = {i for verb in verbs if getattr(verb, "locks_queue_row", False) for i in verb.run_ids()}
+    lines = {verb.line_of for verb in verbs if hasattr(verb, "line_of")}
     results: list[Any] = []
-    with Ledger(thread_ids=threads, run_ids=runs, queue_rows_of=queued) as ledger:
+    with Ledger(thread_ids=threads, run_ids=runs, queue_rows_of=queued, lines_of=lines) as ledger:
         for verb in verbs:
             try:
                 results.append(verb.apply(ledger))

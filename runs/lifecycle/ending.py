@@ -57,6 +57,10 @@ class Finish:
     parent_entries: Sequence[Fact] = ()
     changes: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def line_of(self) -> UUID:
+        return self.held.thread_id
+
     def thread_ids(self) -> tuple[UUID, ...]:
         return self.held.thread_ids()
 
