@@ -49,11 +49,15 @@ class Gate(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invalid:
-    """An entry that was found but cannot be read. `name` is as found when no valid name could be made of it."""
+    """An entry that was found but cannot be read. `name` is as found when no valid name could be made of it.
+
+    `version` is that of a managed one which may be replaced or deleted; None: it is in nobody's power here.
+    """
 
     source: Source
     name: str
     problems: tuple[str, ...]
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +71,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One row of the catalogue. For an invalid entry the definition holds only its source and name."""
+    """One row of the catalogue. For an invalid entry the definition holds only its source, name and version."""
 
     definition: Definition
     state: State
@@ -161,7 +165,7 @@ def build_catalogue(
 
 
 def _placeholder(item: Invalid) -> Definition:
-    return Definition(name=item.name, source=item.source, description="", system_prompt="")
+    return Definition(name=item.name, source=item.source, description="", system_prompt="", version=item.version)
 
 
 def _state(

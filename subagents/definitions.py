@@ -50,7 +50,7 @@ class Definition:
     timeout_seconds: int | None = None
     token_budget: TokenBudgetConfig | None = None
     enabled: bool = True
-    version: int | None = None  # managed only: grows by one with each save
+    version: str | None = None  # managed only, opaque: another text after each change
     updated_at: datetime | None = None  # managed only
 
     @property

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from engine.config.errors import Problem
     from subagents.definitions import Source
@@ -33,29 +34,54 @@ class InvalidDefinition(SubagentsError):
 class NameTaken(SubagentsError):
     """A new definition asks for a name that another entry holds (409)."""
 
+    def __init__(self, name: str, source: Source, *, noun: str = "subagent") -> None:
+        super().__init__(f"the name {name} is held by a {source.value} {noun}")
+        self.name = name
+        self.source = source
+
+
+class ReadOnly(SubagentsError):
+    """Built-in and config.yaml entries are changed in the file or not at all (409)."""
+
     def __init__(self, name: str, source: Source) -> None:
-        super().__init__(f"the name {name} is held by a {source.value} subagent")
+        super().__init__(f"{name} is a {source.value} subagent and cannot be changed here")
         self.name = name
         self.source = source
 
 
 class StaleVersion(SubagentsError):
-    """Somebody else saved the definition in between (409, 412). `current` None: it is gone."""
+    """Somebody else saved the definition in between (409, 412).
 
-    def __init__(self, name: str, *, expected: int | None, current: int | None) -> None:
+    `current` None: it is gone. `changes` maps each field that differs to (value at the expected version, value now);
+    empty when the expected version is not in the history.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        expected: str,
+        current: str | None,
+        changes: Mapping[str, tuple[object, object]] = MappingProxyType({}),
+    ) -> None:
         now = "it no longer exists" if current is None else f"it is at version {current}"
         super().__init__(f"{name} was expected at version {expected}, but {now}")
         self.name = name
         self.expected = expected
         self.current = current
+        self.changes = changes
 
 
-class SubagentNotFound(SubagentsError):
-    """No managed definition bears this name (404)."""
+class NotFound(SubagentsError):
+    """No stored definition bears this name (404)."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"there is no managed subagent named {name}")
+    def __init__(self, name: str, *, noun: str = "subagent") -> None:
+        super().__init__(f"there is no managed {noun} named {name}")
         self.name = name
+
+
+class StorageFailed(SubagentsError):
+    """The disk refused what was asked of it (503). What was stored before is still there."""
 
 
 class UnknownAgent(SubagentsError):

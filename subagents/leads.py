@@ -1,13 +1,16 @@
-"""The agents a person talks to: for now the default lead."""
+"""The agents a person talks to: the default lead, and custom agents as leads."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from subagents.definitions import INHERIT
 from subagents.notes import gettext_noop
 from subagents.scope import ALL_ENABLED, Scope
+
+if TYPE_CHECKING:
+    from subagents.custom_agents import CustomAgent
 
 DEFAULT_LEAD: Final = "lead_agent"
 
@@ -33,7 +36,7 @@ Your answer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadDefinition:
-    """A lead as it is started. `display_name` is a message id: translate it where it is shown.
+    """A lead as it is started. `display_name` of the default one is a message id: translate it where it is shown.
 
     `model` `inherit` is the first available configured model; `tools` and `skills` None are all, () none.
     """
@@ -46,8 +49,22 @@ class LeadDefinition:
     skills: tuple[str, ...] | None = None
     subagent_enabled: bool = True
     scope: Scope = ALL_ENABLED
+    version: str | None = None  # of a custom agent
 
 
-LEADS: Final = {
-    DEFAULT_LEAD: LeadDefinition(name=DEFAULT_LEAD, display_name=gettext_noop("Lead agent"), system_prompt=_PROMPT)
-}
+DEFAULT: Final = LeadDefinition(name=DEFAULT_LEAD, display_name=gettext_noop("Lead agent"), system_prompt=_PROMPT)
+
+
+def lead_of(agent: CustomAgent) -> LeadDefinition:
+    """Return the lead that a custom agent is."""
+    return LeadDefinition(
+        name=agent.name,
+        display_name=agent.title,
+        system_prompt=agent.system_prompt,
+        model=agent.model,
+        tools=agent.tools,
+        skills=agent.skills,
+        subagent_enabled=agent.subagent_enabled,
+        scope=agent.scope,
+        version=agent.version,
+    )

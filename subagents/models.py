@@ -1,4 +1,4 @@
-"""Rows of this app: managed definitions, and the last configuration file that was accepted."""
+"""Rows of this app: stored definitions, their history, and the last configuration file that was accepted."""
 
 from __future__ import annotations
 
@@ -7,41 +7,93 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 
-class ManagedSubagent(models.Model):
-    """A definition kept in the database. `stores.database` is its only writer."""
+class StoredDefinition(models.Model):
+    """What rows of both kinds have. `stores.database` is their only writer."""
 
     name = models.CharField(_("name"), max_length=64, unique=True)
     display_name = models.CharField(_("display name"), max_length=120, blank=True)
-    description = models.TextField(_("when to use it"))
     system_prompt = models.TextField(_("system prompt"))
     model = models.CharField(_("model"), max_length=300, default="inherit")
-    tools = models.JSONField(_("tools"), null=True, blank=True)  # null: all of the lead's; []: none
-    disallowed_tools = models.JSONField(_("disallowed tools"), default=list, blank=True)
+    tools = models.JSONField(_("tools"), null=True, blank=True)  # null: all; []: none
     skills = models.JSONField(_("skills"), null=True, blank=True)  # null: all enabled; []: none
-    max_turns = models.PositiveIntegerField(_("max turns"), null=True, blank=True)
-    timeout_seconds = models.PositiveIntegerField(_("timeout (seconds)"), null=True, blank=True)
-    token_budget = models.JSONField(_("token budget"), null=True, blank=True)
     enabled = models.BooleanField(_("enabled"), default=True)
     version = models.PositiveIntegerField(_("version"), default=1)
     created_at = models.DateTimeField(_("created"))
     updated_at = models.DateTimeField(_("updated"))
-    updated_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="+",
-        verbose_name=_("last changed by"),
-    )
 
     class Meta:
-        verbose_name = _("subagent")
-        verbose_name_plural = _("subagents")
+        abstract = True
         ordering = ["name"]
-        permissions = [("view_prompt", _("Can read the prompts of subagents"))]
 
     def __str__(self) -> str:
         return self.display_name or self.name
+
+
+class ManagedSubagent(StoredDefinition):
+    """A subagent kept in the database."""
+
+    description = models.TextField(_("when to use it"))
+    disallowed_tools = models.JSONField(_("disallowed tools"), default=list, blank=True)
+    max_turns = models.PositiveIntegerField(_("max turns"), null=True, blank=True)
+    timeout_seconds = models.PositiveIntegerField(_("timeout (seconds)"), null=True, blank=True)
+    token_budget = models.JSONField(_("token budget"), null=True, blank=True)
+
+    class Meta(StoredDefinition.Meta):
+        verbose_name = _("subagent")
+        verbose_name_plural = _("subagents")
+        permissions = [("view_prompt", _("Can read the prompts of subagents"))]
+
+
+class CustomAgent(StoredDefinition):
+    """A custom agent kept in the database."""
+
+    description = models.TextField(_("description"), blank=True)
+    subagent_enabled = models.BooleanField(_("may delegate"), default=True)
+    allowed_subagents = models.JSONField(_("subagents"), null=True, blank=True)  # null: all enabled; []: none
+
+    class Meta(StoredDefinition.Meta):
+        verbose_name = _("custom agent")
+        verbose_name_plural = _("custom agents")
+
+
+class Revision(models.Model):
+    """One entry of a definition's history, whatever the backend: the whole document as it was after the change.
+
+    Of a deletion it is the last document; of a row that could not be read `{"unreadable": its text}`.
+    """
+
+    class Action(models.TextChoices):
+        CREATED = "created", _("Created")
+        CHANGED = "changed", _("Changed")
+        ENABLED = "enabled", _("Enabled")
+        DISABLED = "disabled", _("Disabled")
+        REPAIRED = "repaired", _("Repaired")
+        DELETED = "deleted", _("Deleted")
+        MOVED = "moved", _("Moved to another backend")
+        OUTSIDE = "outside", _("Changed outside")
+
+    kind = models.CharField(_("kind"), max_length=16)  # `name` of a Kind
+    name = models.CharField(_("name"), max_length=255)
+    number = models.PositiveIntegerField(_("number"))  # 1, 2, … per kind and name
+    version = models.CharField(_("version"), max_length=64)
+    action = models.CharField(_("action"), max_length=16, choices=Action.choices)
+    document = models.JSONField(_("document"))
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("author")
+    )
+    author_label = models.CharField(_("author"), max_length=200, blank=True)  # kept when the account goes
+    created_at = models.DateTimeField(_("created"))
+
+    class Meta:
+        verbose_name = _("revision")
+        verbose_name_plural = _("revisions")
+        ordering = ["kind", "name", "-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["kind", "name", "number"], name="revision_one_per_kind_name_and_number")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} {self.number}"
 
 
 class ConfigSnapshot(models.Model):

@@ -30,12 +30,19 @@ SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
             "Cannot be read and does not run. Its name stays taken,"
             " so that a broken entry never lets a weaker one take over."
         ),
+        "disabled_agent": gettext_noop("Switched off. Nobody can talk to it."),
+        "invalid_agent": gettext_noop("Cannot be read. Nobody can talk to it."),
         "no_bash": gettext_noop("Bash cannot run safely here: %(reason)s"),
         # Warnings on an entry that runs all the same.
         "unknown_tool": gettext_noop("There is no tool named “%(name)s”. It is ignored."),
         "denied_tool": gettext_noop("A subagent never gets the tool “%(name)s”. It is ignored."),
         "unknown_skill": gettext_noop("There is no skill named “%(name)s”. It is ignored."),
         "unknown_model": gettext_noop("There is no configured model named “%(name)s”. Runs will fail until there is."),
+        "missing_subagent": gettext_noop(
+            "There is no subagent named “%(name)s”. It is kept and used once there is one."
+        ),
+        "idle_subagent": gettext_noop("The subagent “%(name)s” does not run at the moment, so it cannot be called."),
+        "empty_scope": gettext_noop("None of the selected subagents runs at the moment: the agent cannot delegate."),
         "unused_override": gettext_noop("subagents.agents.%(name)s changes nothing: no subagent bears this name."),
         "broken_override": gettext_noop("The override %(path)s is not applied: %(problems)s"),
     }

@@ -18,14 +18,15 @@ from engine.config.errors import Problem, Severity
 from engine.sandbox.base import Availability
 from engine.tools.names import KNOWN_TOOLS
 from subagents import configuration, sources
+from subagents.agent_entries import AgentEntry, build_agents
 from subagents.builtins import BUILTINS
 from subagents.catalogue import Catalogue, Entry, Gate, Known, State, build_catalogue
 from subagents.errors import UnknownAgent
-from subagents.leads import LEADS, LeadDefinition
+from subagents.kinds import KINDS, Item, Kind
+from subagents.leads import DEFAULT, DEFAULT_LEAD, LeadDefinition, lead_of
 from subagents.matching import Refusal, match, refuse
-from subagents.models import ManagedSubagent
 from subagents.stores.base import Contents, Store
-from subagents.stores.database import DatabaseStore
+from subagents.stores.database import MODELS, DatabaseStore, signatures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from engine.config.schema import Config
     from engine.sandbox.base import Sandbox
     from engine.sandbox.factory import Provider
+    from subagents.custom_agents import CustomAgent
+    from subagents.definitions import Definition
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +62,16 @@ class Registry:
     config_refused: bool
     signature: str
     skills: tuple[str, ...] = ()  # names of those that exist
+    agents: tuple[AgentEntry, ...] = ()  # custom agents, by name
+
+    def lead(self, agent: str) -> LeadDefinition:
+        """Return the default lead or an enabled custom agent. Raises UnknownAgent, also for one that is broken."""
+        if agent == DEFAULT_LEAD:
+            return DEFAULT
+        entry = next((entry for entry in self.agents if entry.name == agent and entry.runnable), None)
+        if entry is None:
+            raise UnknownAgent(agent)
+        return lead_of(entry.agent)
 
 
 class Observer:
@@ -108,8 +121,8 @@ class Observer:
         signature = sha256(repr(facts).encode("utf-8", "surrogatepass")).hexdigest()
         registry = self._registry
         if registry is None or registry.signature != signature:
-            contents = store().all() if managed else Contents()
-            registry = _build(accepted, contents, gate, skills, signature)
+            contents = [_open(kind).all() if managed else Contents() for kind in KINDS]
+            registry = _build(accepted, contents[0], contents[1], gate, skills, signature)
         self._registry, self._accepted, self._path = registry, accepted, path
         self._looked_at = self._clock()
         return registry, reading if is_new and not accepted.refused else None
@@ -133,12 +146,14 @@ def forget() -> None:
     _observer.forget()
 
 
-def lead(agent: str) -> LeadDefinition:
-    """Return the lead that runs under this assistant id. Raises UnknownAgent."""
-    try:
-        return LEADS[agent]
-    except (KeyError, TypeError):
-        raise UnknownAgent(agent) from None
+def lead(agent: str, *, now: Registry | None = None) -> LeadDefinition:
+    """Return the lead that runs under this assistant id: the default one or an enabled custom agent.
+
+    Looks at once, or at `now`. Raises UnknownAgent for one that is missing, switched off or broken.
+    """
+    if agent == DEFAULT_LEAD:
+        return DEFAULT
+    return (now or current(fresh=True)).lead(agent)
 
 
 def resolve_dispatch(
@@ -164,9 +179,13 @@ def resolve_dispatch(
     return refuse(name_from_model, permitted, because=f"{once_allowed} is not available: {why or 'it is gone.'}")
 
 
-def store() -> Store:
-    """Return the store of managed definitions."""
-    return DatabaseStore()
+def store(kind: Kind[Item]) -> Store[Item]:
+    """Return the store of a kind, of the backend that the configuration in force names."""
+    return _open(kind)
+
+
+def _open(kind: Kind[Item]) -> Store[Item]:
+    return DatabaseStore(kind)
 
 
 def bash_gate(config: Config) -> Gate:
@@ -193,24 +212,26 @@ def _sandbox(provider: Provider, allow_host_bash: bool, network: bool) -> Sandbo
 
 def _build(
     accepted: configuration.Accepted,
-    contents: Contents,
+    subagents: Contents[Definition],
+    agents: Contents[CustomAgent],
     gate: Gate,
     skills: tuple[str, ...],
     signature: str,
 ) -> Registry:
     config, invalid = accepted.config, accepted.source.invalid_entries
+    known = Known(
+        # What MCP servers offer is known only to whoever has connected to them.
+        tools=None if config.mcp_servers else (*KNOWN_TOOLS, *(tool.name for tool in config.tools)),
+        models=tuple(model.name for model in config.models),
+        skills=skills,
+    )
     catalogue = build_catalogue(
-        (*BUILTINS, *sources.config_definitions(config), *contents.definitions),
+        (*BUILTINS, *sources.config_definitions(config), *subagents.items),
         config,
-        invalid=(*sources.invalid_definitions(invalid), *contents.invalid),
+        invalid=(*sources.invalid_definitions(invalid), *subagents.invalid),
         broken_overrides=sources.broken_overrides(invalid),
         bash=gate,
-        known=Known(
-            # What MCP servers offer is known only to whoever has connected to them.
-            tools=None if config.mcp_servers else (*KNOWN_TOOLS, *(tool.name for tool in config.tools)),
-            models=tuple(model.name for model in config.models),
-            skills=skills,
-        ),
+        known=known,
     )
     return Registry(
         config=config,
@@ -219,6 +240,7 @@ def _build(
         config_refused=accepted.refused,
         signature=signature,
         skills=skills,
+        agents=build_agents(agents.items, agents.invalid, catalogue, known),
     )
 
 
@@ -244,11 +266,11 @@ def _unsupported(config: Config, path: Path) -> tuple[Problem, ...]:
 
 
 def _managed_signature() -> str:
-    """Return the store's signature; empty before the first migration."""
+    """Return the signature of both stores; empty before the migrations have made their tables."""
     try:
-        return store().signature()
+        return signatures(*KINDS)
     except DatabaseError:
-        if configuration.table_exists(ManagedSubagent._meta.db_table):
+        if all(configuration.table_exists(model._meta.db_table) for model in MODELS.values()):
             raise
         return ""
 

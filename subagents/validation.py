@@ -1,26 +1,60 @@
-"""The rules that a definition's fields keep, wherever it comes from: page, API, file or command."""
+"""The rules that the fields of both kinds keep, wherever a document comes from: page, API, file or command."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BeforeValidator, ValidationError
 
 from engine.config.errors import format_path, quoted
-from engine.config.fields import Expected
-from engine.config.names import normalise_name
+from engine.config.fields import Expected, Flag, Label, Line, Names, Note, Prompt, Section
+from engine.config.names import label_name, normalise_name
 from engine.config.schema import CustomAgentConfig
 from engine.text import clean_json
-from subagents.definitions import Definition, Source
+from subagents.custom_agents import CustomAgent, scope_of
+from subagents.definitions import INHERIT, Definition, Source
 from subagents.errors import Fault, InvalidDefinition
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+_Schema = TypeVar("_Schema", bound=Section)
+
 FIELDS: Final = ("name", *CustomAgentConfig.model_fields)
 _LONGEST_LIST: Final = 500
-_LISTS: Final = ("tools", "disallowed_tools", "skills")
+_LISTS: Final = ("tools", "disallowed_tools", "skills", "allowed_subagents")
+_RESERVED: Final = "lead-agent"  # the default lead; `lead_agent` is its assistant id
+
+
+def _callable_name(written: object) -> str:
+    """A name in a scope list: a subagent's spelling where there is one, else as a registered graph may be called."""
+    if not isinstance(written, str):
+        raise Expected("expected a name")
+    try:
+        return normalise_name(written)
+    except ValueError:
+        return label_name(written)
+
+
+CallableName = Annotated[str, BeforeValidator(_callable_name)]
+
+
+class AgentDocument(Section):
+    """The fields of a custom agent but its name. For the lists None is all, `()` none, else only these."""
+
+    display_name: Label = ""
+    description: Note = ""
+    system_prompt: Prompt
+    model: Line = INHERIT
+    tools: Names | None = None
+    skills: Names | None = None
+    subagent_enabled: Flag = True
+    allowed_subagents: tuple[CallableName, ...] | None = None
+    enabled: Flag = True
+
+
+AGENT_FIELDS: Final = ("name", *AgentDocument.model_fields)
 
 
 def validate_definition(written: object, *, source: Source = Source.MANAGED) -> Definition:
@@ -30,21 +64,39 @@ def validate_definition(written: object, *, source: Source = Source.MANAGED) -> 
     as they are or refused. Raises InvalidDefinition with every fault. The rules are those of config.yaml.
     Source: product.md §2.
     """
+    name, config = _validated(written, CustomAgentConfig, what="a subagent")
+    return from_config_entry(name, config, source=source)
+
+
+def validate_agent(written: object) -> CustomAgent:
+    """Return the custom agent that `written`, a mapping of AGENT_FIELDS to plain values, describes.
+
+    The same rules as for subagents. Names in `allowed_subagents` need not exist; those that can be the name of
+    a subagent are normalised. Raises InvalidDefinition with every fault. Source: product.md §4.
+    """
+    name, said = _validated(written, AgentDocument, what="a custom agent", reserved=_RESERVED)
+    fields = {field: getattr(said, field) for field in AgentDocument.model_fields if field != "allowed_subagents"}
+    return CustomAgent(name=name, scope=scope_of(said.allowed_subagents), **fields)
+
+
+def _validated(written: object, schema: type[_Schema], *, what: str, reserved: str = "") -> tuple[str, _Schema]:
+    """Return the normalised name and the other fields. Raises InvalidDefinition with every fault."""
     if not isinstance(written, Mapping):
-        raise InvalidDefinition([("", "expected an object with the fields of a subagent")])
+        raise InvalidDefinition([("", f"expected an object with the fields of {what}")])
     faults = [*_unstorable(written), *_too_long(written)]
-    name = ""
+    name, said = "", None
     try:
-        name = _checked_name(written.get("name"))
+        name = _checked_name(written.get("name"), reserved)
     except ValueError as refused:
         faults.append(Fault("name", str(refused)))
     try:
-        config = CustomAgentConfig.model_validate({str(key): written[key] for key in written if key != "name"})
+        said = schema.model_validate({str(key): written[key] for key in written if key != "name"})
     except ValidationError as refused:
-        faults += [_fault(error) for error in refused.errors(include_url=False)]
-    if faults:
+        fields = ("name", *schema.model_fields)
+        faults += [_fault(error, fields) for error in refused.errors(include_url=False)]
+    if faults or said is None:
         raise InvalidDefinition(faults)
-    return from_config_entry(name, config, source=source)
+    return name, said
 
 
 def from_config_entry(name: str, entry: CustomAgentConfig, *, source: Source = Source.CONFIG) -> Definition:
@@ -55,19 +107,29 @@ def from_config_entry(name: str, entry: CustomAgentConfig, *, source: Source = S
 
 def to_plain(definition: Definition) -> dict[str, object]:
     """Return the fields as plain JSON values, such that `validate_definition` gives the definition back."""
-    plain: dict[str, object] = {field: getattr(definition, field) for field in FIELDS}
-    for field in _LISTS:
-        plain[field] = None if plain[field] is None else list(getattr(definition, field))
     budget = definition.token_budget
-    plain["token_budget"] = None if budget is None else budget.model_dump(exclude_none=True)
-    return plain
+    return {
+        **{field: _plain(getattr(definition, field)) for field in FIELDS},
+        "token_budget": None if budget is None else budget.model_dump(exclude_none=True),
+    }
 
 
-def _checked_name(name: object) -> str:
+def agent_to_plain(agent: CustomAgent) -> dict[str, object]:
+    """Return the fields as plain JSON values, such that `validate_agent` gives the agent back."""
+    return {field: _plain(getattr(agent, field)) for field in AGENT_FIELDS}
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _checked_name(name: object, reserved: str) -> str:
     if name is None:
         raise ValueError("this field is required")
     if not isinstance(name, str):
         raise ValueError(f"expected a name, got {_shown(name)}")
+    if reserved and name.strip().lower().replace("_", "-") == reserved:
+        raise ValueError("this name is reserved for the default lead")
     return normalise_name(name)
 
 
@@ -93,12 +155,12 @@ def _too_long(written: Mapping[Any, object]) -> list[Fault]:
     ]
 
 
-def _fault(error: ErrorDetails) -> Fault:
+def _fault(error: ErrorDetails, fields: tuple[str, ...]) -> Fault:
     path = ".".join(_path(step) for step in error["loc"]) if error["loc"] else ""
     if error["type"] == "missing":
         return Fault(path, "this field is required")
     if error["type"] == "extra_forbidden":
-        return Fault(path, f"there is no such field; the fields are {', '.join(FIELDS)}")
+        return Fault(path, f"there is no such field; the fields are {', '.join(fields)}")
     cause = error.get("ctx", {}).get("error")
     if isinstance(cause, Expected):
         return Fault(path, f"{cause}, got {_shown(error['input'])}")

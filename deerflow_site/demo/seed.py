@@ -82,15 +82,17 @@ def add_samples() -> None:
 def _add_subagents(administrator: User) -> None:
     from subagents import registry, services
     from subagents.errors import NameTaken
+    from subagents.kinds import SUBAGENT
 
+    actor = services.Actor(user=administrator)
     for fields in _MANAGED:
         try:
-            services.save_managed(services.validate_definition(fields), expected_version=None, user=administrator)
+            services.create(SUBAGENT, fields, actor=actor)
         except NameTaken:
             continue
     try:
         # Past the service, which rightly refuses the name: the row stands for one that was there first.
-        registry.store().put(services.validate_definition(_OVERTAKEN), expected_version=None, user=administrator)
+        registry.store(SUBAGENT).put(SUBAGENT.validate(_OVERTAKEN), expected_version=None)
     except NameTaken:
         return
     registry.forget()

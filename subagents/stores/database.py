@@ -1,81 +1,126 @@
-"""Managed definitions as rows of the application's database, shared by every process."""
+"""Definitions as rows of the application's database, shared by every process."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count, F, Max, Sum
+from django.db.models import Count, F, Max, Sum, Value
 from django.utils import timezone
 
 from subagents.catalogue import Invalid
-from subagents.definitions import Definition, Source
-from subagents.errors import InvalidDefinition, NameTaken, StaleVersion, SubagentNotFound
-from subagents.models import ManagedSubagent
-from subagents.stores.base import Contents
-from subagents.validation import FIELDS, to_plain, validate_definition
+from subagents.definitions import Source
+from subagents.errors import InvalidDefinition, NameTaken, NotFound, StaleVersion
+from subagents.kinds import AGENT, SUBAGENT, Item, Kind
+from subagents.models import CustomAgent, ManagedSubagent, Revision
+from subagents.stores.base import Contents, Found
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser
+    from django.db.models import QuerySet
+
+    from subagents.models import StoredDefinition
+
+MODELS: Final[dict[str, type[StoredDefinition]]] = {SUBAGENT.name: ManagedSubagent, AGENT.name: CustomAgent}
 
 
-class DatabaseStore:
-    """The Store over ManagedSubagent."""
+class DatabaseStore(Generic[Item]):
+    """The Store over the table of a kind. A version is the row's counter."""
 
-    def signature(self) -> str:
-        # Neither part alone is enough: clocks of several machines differ, and a deleted row takes its version along.
-        parts = ManagedSubagent.objects.aggregate(
-            rows=Count("pk"), newest=Max("pk"), versions=Sum("version"), updated=Max("updated_at")
+    def __init__(self, kind: Kind[Item]) -> None:
+        self._kind = kind
+
+    def signature(self, *, fresh: bool = False) -> str:
+        return signatures(self._kind)
+
+    def all(self) -> Contents[Item]:
+        found = [self._found(row) for row in self._rows().order_by("name")]
+        return Contents(
+            items=tuple(each.item for each in found if each.item is not None),
+            invalid=tuple(each.invalid for each in found if each.invalid is not None),
         )
-        return "/".join(str(part) for part in parts.values())
 
-    def all(self) -> Contents:
-        definitions, invalid = [], []
-        for row in ManagedSubagent.objects.order_by("name"):
-            try:
-                definitions.append(_definition(row))
-            except InvalidDefinition as refused:
-                problems = tuple(f"{path}: {sentence}" for path, sentence in refused.faults)
-                invalid.append(Invalid(source=Source.MANAGED, name=row.name, problems=problems))
-        return Contents(definitions=tuple(definitions), invalid=tuple(invalid))
+    def find(self, name: str) -> Found[Item] | None:
+        row = self._rows().filter(name=name).first()
+        return None if row is None else self._found(row)
 
-    def get(self, name: str) -> Definition:
-        row = ManagedSubagent.objects.filter(name=name).first()
+    def get(self, name: str) -> Item:
+        row = self._rows().filter(name=name).first()
         if row is None:
-            raise SubagentNotFound(name)
-        return _definition(row)
+            raise NotFound(name, noun=self._kind.noun)
+        return self._item(row)
 
-    def put(self, definition: Definition, *, expected_version: int | None, user: AbstractBaseUser | None) -> Definition:
+    def put(self, item: Item, *, expected_version: str | None) -> Item:
         now = timezone.now()
-        changes = {**to_plain(definition), "updated_at": now, "updated_by_id": user.pk if user else None}
+        changes = {**self._kind.to_plain(item), "updated_at": now}
         if expected_version is None:
             try:
                 with transaction.atomic():
-                    ManagedSubagent.objects.create(created_at=now, **changes)
+                    self._rows().create(created_at=now, version=self._first_version(item.name), **changes)
             except IntegrityError:
-                raise NameTaken(definition.name, Source.MANAGED) from None
-        else:
-            stored = ManagedSubagent.objects.filter(name=definition.name, version=expected_version)
-            if not stored.update(version=F("version") + 1, **changes):
-                raise _stale(definition.name, expected_version)
-        return self.get(definition.name)
+                raise NameTaken(item.name, Source.MANAGED, noun=self._kind.noun) from None
+        elif not self._at(item.name, expected_version).update(version=F("version") + 1, **changes):
+            raise self._stale(item.name, expected_version)
+        return self.get(item.name)
 
-    def delete(self, name: str, *, expected_version: int) -> None:
-        deleted, _rows = ManagedSubagent.objects.filter(name=name, version=expected_version).delete()
+    def delete(self, name: str, *, expected_version: str) -> None:
+        deleted, _rows = self._at(name, expected_version).delete()
         if deleted:
             return
-        stale = _stale(name, expected_version)
-        raise SubagentNotFound(name) if stale.current is None else stale
+        stale = self._stale(name, expected_version)
+        raise NotFound(name, noun=self._kind.noun) if stale.current is None else stale
+
+    def _rows(self) -> QuerySet[Any]:
+        return MODELS[self._kind.name]._default_manager.all()
+
+    def _at(self, name: str, version: str) -> QuerySet[Any]:
+        rows = self._rows().filter(name=name)
+        return rows.filter(version=int(version)) if _is_counter(version) else rows.none()
+
+    def _first_version(self, name: str) -> int:
+        """A name that is used again goes on counting, so that a form opened on the old one stays stale."""
+        newest = Revision.objects.filter(kind=self._kind.name, name=name).order_by("-number").first()
+        if newest is None:
+            return 1
+        return 1 + max(newest.number, int(newest.version) if _is_counter(newest.version) else 0)
+
+    def _stale(self, name: str, expected_version: str) -> StaleVersion:
+        current = self._rows().filter(name=name).values_list("version", flat=True).first()
+        return StaleVersion(name, expected=expected_version, current=None if current is None else str(current))
+
+    def _found(self, row: StoredDefinition) -> Found[Item]:
+        version, document = str(row.version), self._document(row)
+        try:
+            return Found(version=version, document=document, item=self._item(row))
+        except InvalidDefinition as refused:
+            problems = tuple(f"{path}: {sentence}" for path, sentence in refused.faults)
+            broken = Invalid(source=Source.MANAGED, name=row.name, problems=problems, version=version)
+            return Found(version=version, document=document, invalid=broken)
+
+    def _document(self, row: StoredDefinition) -> dict[str, object]:
+        return {field: getattr(row, field) for field in self._kind.fields}
+
+    def _item(self, row: StoredDefinition) -> Item:
+        item = self._kind.validate(self._document(row))
+        if item.name != row.name:
+            raise InvalidDefinition([("name", f"expected {item.name}, the normalised spelling")])
+        stored: Any = replace(item, version=str(row.version), updated_at=row.updated_at)  # type: ignore[type-var]
+        return stored  # type: ignore[no-any-return]
 
 
-def _stale(name: str, expected_version: int) -> StaleVersion:
-    current = ManagedSubagent.objects.filter(name=name).values_list("version", flat=True).first()
-    return StaleVersion(name, expected=expected_version, current=current)
+def signatures(*kinds: Kind[Any]) -> str:
+    """Return a text that changes whenever a row of these kinds does, with one query for all of them."""
+    # Neither part alone is enough: clocks of several machines differ, and a deleted row takes its version along.
+    first, *others = (
+        MODELS[kind.name]
+        ._default_manager.order_by()
+        .values(kind=Value(kind.name))
+        .annotate(rows=Count("pk"), newest=Max("pk"), versions=Sum("version"), updated=Max("updated_at"))
+        for kind in kinds
+    )
+    rows = sorted(first.union(*others).values_list("kind", "rows", "newest", "versions", "updated"))
+    return " ".join("/".join(str(part) for part in row) for row in rows)
 
 
-def _definition(row: ManagedSubagent) -> Definition:
-    definition = validate_definition({field: getattr(row, field) for field in FIELDS})
-    if definition.name != row.name:
-        raise InvalidDefinition([("name", f"expected {definition.name}, the normalised spelling")])
-    return replace(definition, version=row.version, updated_at=row.updated_at)
+def _is_counter(version: str) -> bool:
+    return version.isascii() and version.isdigit() and len(version) <= 9

@@ -8,8 +8,8 @@ import pytest
 
 from subagents import registry
 from subagents.definitions import Definition
-from subagents.services import save_managed
-from subagents.validation import validate_definition
+from subagents.kinds import SUBAGENT
+from subagents.services import Actor, create
 
 if TYPE_CHECKING:
     from pytest_django.fixtures import Settings
@@ -47,6 +47,6 @@ def managed(write_config: WriteConfig, db: None) -> SaveManaged:
 
     def save(name: str, **fields: Any) -> Definition:
         written = {"name": name, "description": f"Does {name}.", "system_prompt": f"You are {name}.", **fields}
-        return save_managed(validate_definition(written), expected_version=None, user=None)
+        return create(SUBAGENT, written, actor=Actor(label="test"))
 
     return save

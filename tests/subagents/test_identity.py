@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from subagents import registry
+from subagents import registry, services
 from subagents.catalogue import State
 from subagents.definitions import Source
 from subagents.errors import InvalidDefinition, NameTaken
-from subagents.services import delete_managed
+from subagents.kinds import SUBAGENT
 from subagents.validation import validate_definition
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ def test_letters_that_only_look_different_in_size_are_one_name(managed: SaveMana
 @pytest.mark.parametrize("name", ["con", "nul", "prn", "aux", "com1", "lpt9", "index", "null"])
 def test_a_name_that_other_systems_reserve_comes_back_as_it_was_stored(managed: SaveManaged, name: str):
     stored = managed(name)
-    assert registry.store().get(name) == stored
+    assert registry.store(SUBAGENT).get(name) == stored
     assert name in registry.current().catalogue.runnable
-    delete_managed(name, expected_version=1)
+    services.delete(SUBAGENT, name, expected_version=stored.version, actor=services.Actor())
     assert name not in registry.current().catalogue.runnable
 
 
@@ -103,4 +103,4 @@ def test_a_name_that_other_systems_reserve_comes_back_as_it_was_stored(managed: 
 def test_a_label_is_kept_as_it_was_typed(managed: SaveManaged, label: str):
     stored = managed("fox", display_name=label)
     assert stored.display_name == label
-    assert registry.store().get("fox").title == label
+    assert registry.store(SUBAGENT).get("fox").title == label

@@ -1,82 +1,136 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.utils import timezone
 
-from engine.config.schema import TokenBudgetConfig
 from subagents.definitions import Source
-from subagents.errors import InvalidDefinition, NameTaken, StaleVersion, SubagentNotFound
+from subagents.errors import InvalidDefinition, NameTaken, NotFound, StaleVersion
+from subagents.kinds import AGENT, KINDS, SUBAGENT, Kind
 from subagents.models import ManagedSubagent
+from subagents.stores.base import Contents, Found, Store
 from subagents.stores.database import DatabaseStore
-from tests.subagents.making import definition
 
 pytestmark = pytest.mark.django_db
-store = DatabaseStore()
 
 
-def test_a_definition_comes_back_as_it_was_stored_with_its_version():
-    written = definition(
-        "scout",
-        display_name="Späher 侦察",
-        system_prompt="{{ x }} %s {y} <b>\r\n",
-        tools=(),
-        skills=("a",),
-        disallowed_tools=("bash",),
-        token_budget=TokenBudgetConfig(max_tokens=5000),
-        max_turns=7,
-        enabled=False,
-    )
-    stored = store.put(written, expected_version=None, user=None)
-    assert stored.version == 1
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
+def kind(request: pytest.FixtureRequest) -> Kind[Any]:
+    return request.param
+
+
+@pytest.fixture
+def store(kind: Kind[Any]) -> Store[Any]:
+    return DatabaseStore(kind)
+
+
+def item(kind: Kind[Any], name: str = "scout", **fields: Any) -> Any:
+    return kind.validate({"name": name, "description": "Finds.", "system_prompt": "Look.", **fields})
+
+
+RICH: dict[str, Any] = {
+    "display_name": "Späher 侦察",
+    "system_prompt": "{{ x }} %s {y} <b>\r\n",
+    "tools": [],
+    "skills": ["a"],
+    "enabled": False,
+}
+RICH_OF: dict[str, dict[str, Any]] = {
+    "subagent": {"disallowed_tools": ["bash"], "token_budget": {"max_tokens": 5000}, "max_turns": 7},
+    "agent": {"subagent_enabled": False, "allowed_subagents": ["scout", "nobody"]},
+}
+
+
+def test_a_definition_comes_back_as_it_was_stored_with_its_version(kind: Kind[Any], store: Store[Any]):
+    written = item(kind, **RICH, **RICH_OF[kind.name])
+    stored = store.put(written, expected_version=None)
+    assert isinstance(stored.version, str)
     assert replace(stored, version=None, updated_at=None) == written
-    assert store.all().definitions == (stored,)
+    assert store.all() == Contents(items=(stored,))
+    assert store.get("scout") == stored
+    assert store.find("scout") == Found(version=stored.version, document=kind.to_plain(written), item=stored)
 
 
-def test_a_save_on_the_expected_version_makes_the_next_one_and_notes_who_saved():
-    store.put(definition("scout"), expected_version=None, user=None)
-    user = get_user_model().objects.create_user("ada")
-    stored = store.put(definition("scout", max_turns=9), expected_version=1, user=user)
-    assert (stored.version, stored.max_turns) == (2, 9)
-    assert ManagedSubagent.objects.get().updated_by == user
+@pytest.mark.parametrize("value", [None, [], ["a"]])
+@pytest.mark.parametrize("field", ["tools", "skills", "allowed_subagents"])
+def test_null_empty_and_a_list_stay_three_different_things(
+    kind: Kind[Any], store: Store[Any], field: str, value: list[str] | None
+):
+    if field not in kind.fields:
+        kind, store = AGENT, DatabaseStore(AGENT)
+    stored = store.put(item(kind, **{field: value}), expected_version=None)
+    assert kind.to_plain(stored)[field] == value
 
 
-def test_a_stale_save_is_refused_and_changes_nothing():
-    store.put(definition("scout"), expected_version=None, user=None)
-    store.put(definition("scout", max_turns=9), expected_version=1, user=None)
+def test_a_save_on_the_expected_version_makes_the_next_one(kind: Kind[Any], store: Store[Any]):
+    first = store.put(item(kind), expected_version=None)
+    stored = store.put(item(kind, display_name="S"), expected_version=first.version)
+    assert stored.display_name == "S"
+    assert stored.version != first.version
+
+
+def test_a_stale_save_is_refused_and_changes_nothing(kind: Kind[Any], store: Store[Any]):
+    first = store.put(item(kind), expected_version=None)
+    second = store.put(item(kind, display_name="S"), expected_version=first.version)
     with pytest.raises(StaleVersion) as stale:
-        store.put(definition("scout", max_turns=10), expected_version=1, user=None)
-    assert (stale.value.expected, stale.value.current) == (1, 2)
-    assert store.get("scout").max_turns == 9
+        store.put(item(kind, display_name="T"), expected_version=first.version)
+    assert (stale.value.expected, stale.value.current) == (first.version, second.version)
+    assert store.get("scout") == second
 
 
-def test_saving_what_has_been_deleted_is_refused():
+@pytest.mark.parametrize("version", ["", "x", "-1", "1.0", "９", "1" * 300, "a" * 64, "\x00"])
+def test_no_text_that_is_no_version_does_any_harm(kind: Kind[Any], store: Store[Any], version: str):
+    first = store.put(item(kind), expected_version=None)
+    with pytest.raises(StaleVersion):
+        store.put(item(kind, display_name="T"), expected_version=version)
+    with pytest.raises(StaleVersion):
+        store.delete("scout", expected_version=version)
+    assert store.get("scout") == first
+
+
+def test_saving_what_has_been_deleted_is_refused(kind: Kind[Any], store: Store[Any]):
     with pytest.raises(StaleVersion) as stale:
-        store.put(definition("scout"), expected_version=1, user=None)
+        store.put(item(kind), expected_version="1")
     assert stale.value.current is None
 
 
-def test_a_second_definition_of_one_name_is_refused():
-    store.put(definition("scout"), expected_version=None, user=None)
+def test_a_second_definition_of_one_name_is_refused(kind: Kind[Any], store: Store[Any]):
+    first = store.put(item(kind), expected_version=None)
     with pytest.raises(NameTaken) as taken:
-        store.put(definition("scout"), expected_version=None, user=None)
+        store.put(item(kind, display_name="Another"), expected_version=None)
     assert taken.value.source is Source.MANAGED
-    assert ManagedSubagent.objects.count() == 1
+    assert store.all() == Contents(items=(first,))
 
 
-def test_deleting_needs_the_current_version_and_happens_once():
-    store.put(definition("scout"), expected_version=None, user=None)
+def test_deleting_needs_the_current_version_and_happens_once(kind: Kind[Any], store: Store[Any]):
+    first = store.put(item(kind), expected_version=None)
+    second = store.put(item(kind, display_name="S"), expected_version=first.version)
     with pytest.raises(StaleVersion):
-        store.delete("scout", expected_version=2)
-    store.delete("scout", expected_version=1)
-    with pytest.raises(SubagentNotFound):
-        store.delete("scout", expected_version=1)
-    with pytest.raises(SubagentNotFound):
+        store.delete("scout", expected_version=first.version)
+    store.delete("scout", expected_version=second.version)
+    with pytest.raises(NotFound):
+        store.delete("scout", expected_version=second.version)
+    with pytest.raises(NotFound):
         store.get("scout")
+    assert store.find("scout") is None
 
 
+def test_every_change_changes_the_signature(kind: Kind[Any], store: Store[Any]):
+    signatures = [store.signature()]
+    first = store.put(item(kind), expected_version=None)
+    signatures.append(store.signature())
+    second = store.put(item(kind, enabled=False), expected_version=first.version)
+    signatures.append(store.signature())
+    store.delete("scout", expected_version=second.version)
+    store.put(item(kind, "ranger"), expected_version=None)
+    signatures.append(store.signature())
+    assert len({*signatures}) == 4
+    assert store.signature() == store.signature(fresh=True) == signatures[-1]
+
+
+# --- Rows of the database ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "columns",
     [
@@ -91,32 +145,21 @@ def test_deleting_needs_the_current_version_and_happens_once():
 )
 def test_a_row_that_breaks_the_rules_is_reported_and_hides_nothing_else(columns: dict[str, object]):
     now = timezone.now()
-    store.put(definition("scout"), expected_version=None, user=None)
+    store = DatabaseStore(SUBAGENT)
+    store.put(item(SUBAGENT), expected_version=None)
     row = {"name": "odd", "description": "x", "system_prompt": "y", "created_at": now, "updated_at": now}
     ManagedSubagent.objects.create(**(row | columns))
     contents = store.all()
-    assert [each.name for each in contents.definitions] == ["scout"]
+    assert [each.name for each in contents.items] == ["scout"]
     assert [each.name for each in contents.invalid] == ["odd"]
     assert contents.invalid[0].problems[0].startswith(next(iter(columns)))
     with pytest.raises(InvalidDefinition):
         store.get("odd")
+    repaired = store.put(item(SUBAGENT, "odd"), expected_version=contents.invalid[0].version)
+    assert store.get("odd") == repaired
 
 
 def test_a_row_under_a_name_that_is_not_normalised_is_reported():
     now = timezone.now()
     ManagedSubagent.objects.create(name="Scout", description="x", system_prompt="y", created_at=now, updated_at=now)
-    assert [each.name for each in store.all().invalid] == ["Scout"]
-
-
-def test_every_change_changes_the_signature():
-    signatures = [store.signature()]
-    store.put(definition("scout"), expected_version=None, user=None)
-    signatures.append(store.signature())
-    store.put(definition("scout", enabled=False), expected_version=1, user=None)
-    signatures.append(store.signature())
-    store.delete("scout", expected_version=2)
-    store.put(definition("ranger"), expected_version=None, user=None)
-    signatures.append(store.signature())
-    ManagedSubagent.objects.all().delete()
-    assert len({*signatures}) == 4
-    assert store.signature() == signatures[0]
+    assert [each.name for each in DatabaseStore(SUBAGENT).all().invalid] == ["Scout"]

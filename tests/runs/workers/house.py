@@ -23,9 +23,9 @@ from runs.worker import plans
 from runs.worker.host import RunHost
 from runs.workspaces import workspace_folder
 from subagents import registry
-from subagents.models import ManagedSubagent
-from subagents.services import save_managed
-from subagents.validation import validate_definition
+from subagents.errors import NameTaken
+from subagents.kinds import SUBAGENT
+from subagents.services import Actor, create, replace
 from tests.scripted_model.strict import faults
 from tests.site.processes import eventually
 
@@ -115,8 +115,12 @@ class House:
     def manage(self, name: str, **fields: Any) -> Definition:
         """Store a managed subagent; saving it again replaces it."""
         written = {"name": name, "description": f"Does {name}.", "system_prompt": f"You are {name}.", **fields}
-        version = ManagedSubagent.objects.filter(name=name).values_list("version", flat=True).first()
-        return save_managed(validate_definition(written), expected_version=version, user=None)
+        actor = Actor(label="test")
+        try:
+            return create(SUBAGENT, written, actor=actor)
+        except NameTaken:
+            version = registry.store(SUBAGENT).get(name).version
+            return replace(SUBAGENT, name, written, expected_version=version, actor=actor)
 
     def ask(self, prompt: str, *, thread: Thread | None = None, agent: str = "lead_agent", **options: Any) -> Run:
         thread = thread or services.create_thread(owner=self.owner)

@@ -94,7 +94,7 @@ def test_the_definition_is_taken_as_it_is_at_the_call(house: House, model: Scrip
         house.until_ended(run)
     (child,) = house.children(run)
     assert child.definition["system_prompt"] == "The new {words}."
-    assert child.definition["version"] == 2
+    assert child.definition["version"] == "2"
     child_call = next(call for call in model.requests if call.user_text == "Do it.")
     assert "The new {words}." in child_call.system_text
     assert child_call.tool_names == ("ls",)
