@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -12,10 +13,12 @@ from weakref import WeakKeyDictionary
 from langchain.agents import create_agent
 
 from engine.delegation.task import TASK, delegation_message, task
+from engine.errors import EngineError
 from engine.middleware.chain import guards
 from engine.middleware.model_stream import TextDelta
+from engine.middleware.summarization import SummaryWriter
 from engine.middleware.turn_limit import cap_turns
-from engine.ports import RunContext
+from engine.ports import RunContext, Summary
 from engine.transcript import counters_of, final_text, is_answered, partial_text, settle
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentSpec",
     "Step",
+    "Summary",
     "TextDelta",
     "build",
     "compiled",
@@ -46,6 +50,8 @@ MAX_COMPILED: Final = 128  # of one configuration on one loop; compiling takes a
 GRAPH_STEPS_PER_TURN: Final = 2  # the model, then its tools
 SPARE_GRAPH_STEPS: Final = 10
 
+logger = logging.getLogger(__name__)
+
 Agent: TypeAlias = Any  # LangGraph's CompiledStateGraph, whose type parameters say nothing here
 
 
@@ -56,6 +62,7 @@ class AgentSpec:
     model: str  # a name in the model registry
     tools: tuple[str, ...] = ()  # without the delegation tools
     is_subagent: bool = False
+    summary_model: str = ""  # who writes summaries; empty: `model`
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,27 +90,52 @@ def compiled(spec: AgentSpec, models: ModelRegistry) -> Agent:
     from engine.tools.registry import build_tools
 
     tools = build_tools([name for name in spec.tools if name != TASK])
-    agent = agents[spec] = build(models.chat_model(spec.model), tools, is_subagent=spec.is_subagent)
+    agent = agents[spec] = build(
+        models.chat_model(spec.model),
+        tools,
+        is_subagent=spec.is_subagent,
+        summary_writers=_summary_writers(spec, models),
+    )
     if len(agents) > MAX_COMPILED:
         agents.popitem(last=False)
     return agent
 
 
-def build(chat_model: BaseChatModel, tools: Sequence[BaseTool], *, is_subagent: bool) -> Agent:
+def _summary_writers(spec: AgentSpec, models: ModelRegistry) -> list[SummaryWriter]:
+    """The models that may write summaries: the configured one, and the run's own."""
+    writers = []
+    for name in dict.fromkeys((spec.summary_model or spec.model, spec.model)):
+        try:
+            writers.append(SummaryWriter(name, models.chat_model(name)))
+        except EngineError as fault:
+            logger.warning("summaries are not written by %s: %s", name, fault)
+    return writers
+
+
+def build(
+    chat_model: BaseChatModel,
+    tools: Sequence[BaseTool],
+    *,
+    is_subagent: bool,
+    summary_writers: Sequence[SummaryWriter] = (),
+) -> Agent:
     """Compile an agent with all guards; a lead also gets `task`, offered only to runs that may delegate."""
     return create_agent(
         chat_model,
         tools=[*tools] if is_subagent else [*tools, task],
-        middleware=guards(),
+        middleware=guards(summary_writers),
         context_schema=RunContext,
     )
 
 
-async def drive(agent: Agent, messages: Sequence[BaseMessage], context: RunContext) -> AsyncGenerator[TextDelta | Step]:
+async def drive(
+    agent: Agent, messages: Sequence[BaseMessage], context: RunContext
+) -> AsyncGenerator[TextDelta | Summary | Step]:
     """Run the agent from a transcript whose calls all have results, to its end.
 
     Yields pieces of the reply being written and, under the same message id, the reply as it must be stored;
-    then each tool result as soon as it is there. It is pulled: the tools of a reply start, and the next model
+    then each tool result as soon as it is there; and a summary that requests carry from now on, which must be
+    stored too. It is pulled: the tools of a reply start, and the next model
     call is made, only when the consumer asks for more. So what was yielded can be stored before anything
     follows from it.
 
@@ -128,7 +160,7 @@ async def drive(agent: Agent, messages: Sequence[BaseMessage], context: RunConte
     async with aclosing(stream):
         async for mode, part in stream:
             if mode == "custom":
-                if isinstance(part, TextDelta):
+                if isinstance(part, TextDelta | Summary):
                     yield part
                 continue
             new = [message for update in _updates(part) for message in update.get("messages", ())]

@@ -5,16 +5,22 @@ Nothing here imports LangChain: the platform may name these types without loadin
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+from engine.loops import LoopTracker, Repetition
+from engine.stop import StopReason
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from engine.limits import Limits
     from engine.sandbox.base import Sandbox
     from engine.sandbox.workspace import Workspace
-    from engine.stop import StopReason, SubagentStatus
+    from engine.stop import SubagentStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,17 +87,67 @@ class Delegate(Protocol):
         ...
 
 
+class Pause(StrEnum):
+    """Why a run that could think waits."""
+
+    MODEL = "model"  # its model takes no more calls at the same time
+    RETRY = "retry"  # its model failed and is asked again in a moment
+
+
+class Pauses(Protocol):
+    """Lets the platform show that a run waits, and use its place meanwhile."""
+
+    def __call__(self, pause: Pause) -> AbstractAsyncContextManager[None]: ...
+
+
+def _no_pause(pause: Pause) -> AbstractAsyncContextManager[None]:
+    return nullcontext()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What stands for the beginning of a history in requests. Stored once; the history itself stays as it is.
+
+    Positions count the messages of the history, which only ever grows: they mean the same to every worker.
+    """
+
+    text: str
+    covered: int  # so many messages from the beginning are what it stands for
+    seen: int  # so many messages there were when it was made
+    model: str = ""  # empty: no model wrote it, the messages are left out
+    usage: Usage | None = None
+
+
 @dataclass(slots=True, kw_only=True)
 class Counters:
-    """What guards remember about one run. Rebuilt from the transcript when another worker continues it."""
+    """What guards remember about one run. Rebuilt from what is stored when another worker continues it."""
 
     model_calls: int = 0
     tokens: int = 0
     tokens_estimated: bool = False
     children_started: int = 0
     token_warning_given: bool = False
+    loops: LoopTracker = field(default_factory=LoopTracker)
+    repetitions: list[Repetition] = field(default_factory=list)  # to warn of in the next request
+    summary_failed_tokens: int = 0  # size of the request for which no summary could be made; 0: none failed
     stop_reason: StopReason | None = None  # set by the guard that capped the run
     stop_detail: dict[str, str | int] = field(default_factory=dict)  # {"limit": …, "layer": …} of that guard
+
+    def take_in(self, found: Sequence[Repetition]) -> bool:
+        """Keep what is to be warned of, and the end of the run if a hard limit is among it: then True."""
+        self.repetitions = [one for one in found if not one.stops]
+        final = next((one for one in found if one.stops), None)
+        if final is None or self.stop_reason is not None:
+            return False
+        self.stop_reason = StopReason.LOOP_CAPPED
+        self.stop_detail = {
+            "limit": final.limit,
+            "used": final.count,
+            "layer": final.layer,
+            "tool": final.tool,
+            "kind": final.kind.value,
+        }
+        return True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,4 +166,6 @@ class RunContext:
     roster: tuple[RosterEntry, ...] = ()  # empty: nobody may be called
     delegation_enabled: bool = False
     counters: Counters = field(default_factory=Counters)
+    summary: Summary | None = None  # the newest one of the thread
+    pause: Pauses = _no_pause
     labels: Mapping[str, str] = field(default_factory=dict)  # for log lines and traces

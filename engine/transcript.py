@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from langchain_core.messages.tool import ToolCall
 
+    from engine.limits import Limits
+
 
 def settle(messages: Sequence[BaseMessage]) -> tuple[ToolCall, ...]:
     """The calls of the last reply that have no result, in order: what a lost worker left in flight."""
@@ -49,25 +51,44 @@ def partial_text(messages: Sequence[BaseMessage]) -> str:
     return ""
 
 
-def counters_of(own: Sequence[BaseMessage], *, before: Sequence[BaseMessage] = ()) -> Counters:
+def counters_of(
+    own: Sequence[BaseMessage], *, before: Sequence[BaseMessage] = (), limits: Limits | None = None
+) -> Counters:
     """Rebuild what the guards of one run remember from `own`, the messages this run has stored so far.
 
     `before` is the part of the thread that each of its model calls saw first; it only matters where a
-    provider reported no usage, so that the estimate is of the whole request.
+    provider reported no usage, so that the estimate is of the whole request. With `limits` also what was warned
+    of, what is to be warned of in the next request, and whether a loop ended the run.
     """
     counters = Counters()
     seen = list(before)
+    delegated = 0
     for message in own:
         if isinstance(message, AIMessage):
+            _note_warning(counters, delegated, limits)
             usage = usage_of(message) or estimate_usage(seen, message)
             counters.model_calls += 1
             counters.tokens += usage.total_tokens or 0
             counters.tokens_estimated |= usage.estimated
+            if limits and limits.loops:
+                calls = [(call["name"], call["args"]) for call in message.tool_calls]
+                counters.take_in(counters.loops.note(calls, limits.loops))
         elif isinstance(message, ToolMessage) and isinstance(message.artifact, dict):
             counters.children_started += bool(message.artifact.get("child_run_id"))
+            delegated += (message.artifact.get("usage") or {}).get("total_tokens", 0)
         if not isinstance(message, SystemMessage):
             seen.append(message)
     return counters
+
+
+def _note_warning(counters: Counters, delegated: int, limits: Limits | None) -> None:
+    """A reply was made under a warning when the budget had run low before it."""
+    if limits is None:
+        return
+    used = ((limits.tokens, counters.tokens), (limits.tree_tokens, counters.tokens + delegated))
+    counters.token_warning_given |= any(
+        limit is not None and tokens >= limit.warn_threshold * limit.max_tokens for limit, tokens in used
+    )
 
 
 def _said(message: AIMessage) -> str:

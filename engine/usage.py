@@ -57,10 +57,15 @@ def estimate_tokens(text: str) -> int:
 def estimate_usage(request: Iterable[BaseMessage], reply: AIMessage) -> Usage:
     """The usage of one call whose provider reported none, marked as an estimate."""
     return Usage(
-        input_tokens=sum(_message_tokens(message) for message in request),
+        input_tokens=estimate_request(request),
         output_tokens=_message_tokens(reply),
         estimated=True,
     )
+
+
+def estimate_request(messages: Iterable[BaseMessage]) -> int:
+    """About how many tokens these messages are in a request."""
+    return sum(_message_tokens(message) for message in messages)
 
 
 def _message_tokens(message: BaseMessage) -> int:

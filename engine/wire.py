@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from engine.ports import Summary
 from engine.text import clean, clean_json, shorten
 
 MAX_METADATA_CHARACTERS: Final = 200
@@ -26,6 +27,7 @@ _KEPT_METADATA: Final = (
     "output_version",
     "usage_estimated",
 )
+SUMMARY: Final = "summary"
 _SECOND_COPIES: Final = frozenset({"tool_calls", "function_call"})  # of what stands in `tool_calls` already
 
 
@@ -85,6 +87,42 @@ def from_wire(wire: Mapping[str, Any]) -> BaseMessage:
         return cls(**fields)
     except (ValueError, TypeError, KeyError) as error:
         raise WireError(f"a stored {wire['type']} message does not have the right shape") from error
+
+
+def summary_to_wire(summary: Summary, message_id: str) -> dict[str, Any]:
+    """A summary as the row of the transcript that says it was made here.
+
+    {"type": "system", "name": "summary", "id", "content", "summary": {"covered", "seen"}, "usage_metadata",
+    "response_metadata": {"model_name"}}. Readers of the conversation pass it over.
+    """
+    usage = summary.usage
+    counts = {
+        "input_tokens": usage.input_tokens if usage else None,
+        "output_tokens": usage.output_tokens if usage else None,
+        "total_tokens": usage.total_tokens if usage else None,
+    }
+    wire: dict[str, Any] = {
+        "type": "system",
+        "name": SUMMARY,
+        "id": message_id,
+        "content": clean(summary.text),
+        "summary": {"covered": summary.covered, "seen": summary.seen},
+        "usage_metadata": {name: count for name, count in counts.items() if count is not None},
+        "response_metadata": {"model_name": clean(summary.model)} if summary.model else {},
+    }
+    return {name: value for name, value in wire.items() if name == "content" or value}
+
+
+def summary_from_wire(wire: Mapping[str, Any]) -> Summary | None:
+    """The summary a row of the transcript holds; None for every other row."""
+    places = wire.get("summary")
+    if wire.get("type") != "system" or not isinstance(places, Mapping):
+        return None
+    covered, seen = places.get("covered"), places.get("seen")
+    if not isinstance(covered, int) or not isinstance(seen, int) or not 0 <= covered <= seen:
+        return None
+    model = (wire.get("response_metadata") or {}).get("model_name", "")
+    return Summary(text=str(wire.get("content") or ""), covered=covered, seen=seen, model=str(model))
 
 
 def _ai_fields(message: AIMessage) -> dict[str, Any]:

@@ -24,6 +24,10 @@ _CAPS = {
         "Stopped because it repeated the same tool call %(limit)s times (%(layer)s). Say what is missing, or ask"
         " differently."
     ),
+    "loop_capped frequent": lambda: _(
+        "Stopped because it called the tool %(tool)s %(limit)s times (%(layer)s), so the answer is what it had by"
+        " then. Raise the limit for this tool, or ask for less at once."
+    ),
 }
 _ERRORS = {
     ErrorCode.WORKER_LOST: lambda: _(
@@ -88,7 +92,7 @@ def why(
     cancelled_by: str = "",
 ) -> str:
     """The sentence in the active language; empty for a run that simply finished or has not ended."""
-    facts = {"limit": (detail or {}).get("limit", "?"), "layer": (detail or {}).get("layer", "?")}
+    facts = {name: (detail or {}).get(name, "?") for name in ("limit", "layer", "tool")}
     facts["limit"] = f"{facts['limit']:,}" if isinstance(facts["limit"], int) else facts["limit"]
     if status == RunStatus.TIMEOUT:
         return (
@@ -100,7 +104,8 @@ def why(
     if status == RunStatus.INTERRUPTED:
         return _("Interrupted by a newer message. What it had done is kept.")
     if stop_reason in _CAPS:
-        return _CAPS[stop_reason]() % facts
+        kind = f"{stop_reason} {(detail or {}).get('kind', '')}"
+        return _CAPS.get(kind, _CAPS[stop_reason])() % facts
     if error_code in _ERRORS:
         return _ERRORS[ErrorCode(error_code)]() % facts
     return ""

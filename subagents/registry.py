@@ -247,7 +247,6 @@ def _build(
 def _unsupported(config: Config, path: Path) -> tuple[Problem, ...]:
     """What the file asks for and this version does not do yet: said, never passed over in silence."""
     asked: dict[str, bool] = {
-        "summarization.enabled": config.summarization.enabled,
         "tools": bool(config.tools),
         "mcp_servers": bool(config.mcp_servers),
         "async_subagents": bool(config.async_subagents),

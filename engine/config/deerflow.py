@@ -64,7 +64,5 @@ UNUSED_KEYS: Mapping[KeyPath, frozenset[str]] = {
         }
     ),
     ("skills",): frozenset({"container_path", "deferred_discovery", "use"}),
-    ("summarization",): frozenset(
-        {"model_name", "skill_file_read_tool_names", "summary_prompt", "trim_tokens_to_summarize"}
-    ),
+    ("summarization",): frozenset({"skill_file_read_tool_names", "summary_prompt", "trim_tokens_to_summarize"}),
 }

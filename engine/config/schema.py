@@ -212,11 +212,12 @@ class SummaryKeep(Section):
 
 
 class SummarizationConfig(Section):
-    """One switch for lead and subagents."""
+    """One switch for lead and subagents. `model_name` None: each run's own model writes its summaries."""
 
     enabled: Flag = False
     trigger: SummaryTrigger = SummaryTrigger(tokens=32_000)
     keep: SummaryKeep = SummaryKeep(messages=10)
+    model_name: Line | None = None
 
 
 class SandboxConfig(Section):

@@ -25,7 +25,8 @@ class CallIdsMiddleware(Guard):
         reply = reply_of(response)
         if reply is None or not (reply.tool_calls or reply.invalid_tool_calls):
             return response
-        return replace_reply(response, unique_ids(reply, request.messages))
+        # The whole history, also where the request carries only its end.
+        return replace_reply(response, unique_ids(reply, request.state.get("messages", request.messages)))
 
 
 def unique_ids(reply: AIMessage, history: Iterable[BaseMessage]) -> AIMessage:

@@ -10,9 +10,11 @@ from langchain.agents.middleware import AgentMiddleware
 from engine.middleware.call_ids import CallIdsMiddleware
 from engine.middleware.delegation_limit import SubagentLimitMiddleware
 from engine.middleware.history_repair import HistoryRepairMiddleware
+from engine.middleware.loop_detection import LoopDetectionMiddleware
 from engine.middleware.malformed_calls import MalformedCallsMiddleware
 from engine.middleware.model_stream import ModelStreamMiddleware
 from engine.middleware.reply import Guard, Handler, Request, Response
+from engine.middleware.summarization import SummarizationMiddleware, SummaryWriter
 from engine.middleware.system_prompt import SystemPromptMiddleware
 from engine.middleware.token_budget import TokenBudgetMiddleware
 from engine.middleware.tool_errors import ToolErrorsMiddleware
@@ -54,17 +56,19 @@ def _overrides(rule: Guard, hook: str) -> bool:
     return getattr(type(rule), hook) is not getattr(AgentMiddleware, hook)
 
 
-def guards() -> list[Guard]:
+def guards(summary_writers: Sequence[SummaryWriter] = ()) -> list[Guard]:
     """A fresh set for one compiled agent, outermost first: a request passes them in this order, a reply in
     reverse.
 
-    So a reply is first made sound, then counted and perhaps ended, and only calls that are left over are
-    measured against the delegation limits; and a note added to a request is inside what the history repair
-    checks.
+    So the history is shortened before anybody adds a note to the request, and a note is inside what the history
+    repair checks; a reply is first made sound, then counted and perhaps ended, and only calls that are left over
+    are measured against the delegation limits.
     """
     rules: list[Guard] = [
         SystemPromptMiddleware(),
+        SummarizationMiddleware(summary_writers),
         SubagentLimitMiddleware(),
+        LoopDetectionMiddleware(),
         TurnLimitMiddleware(),
         TokenBudgetMiddleware(),
         HistoryRepairMiddleware(),

@@ -55,7 +55,8 @@ def refuse_above_limits(calls: Sequence[ToolCall], context: RunContext) -> list[
     """The results of those calls that must not be started: the first ones fit, the rest do not."""
     limits = context.limits
     if not may_delegate(context.roster, limits, delegation_enabled=context.delegation_enabled):
-        return [refusal(call, "Not started: this run may not delegate. Do the work yourself.") for call in calls]
+        why = f"{TASK} is not available to subagents" if context.is_subagent else "this run may not delegate"
+        return [refusal(call, f"Not started: {why}. Do the work yourself.") for call in calls]
     remaining = max(limits.max_total_subagents - context.counters.children_started, 0)
     allowed = min(limits.max_concurrent_subagents, remaining)
     counted = [call for call in calls if not surely_refused(call["args"].get("subagent_type", ""), context.roster)]

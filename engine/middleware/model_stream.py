@@ -24,7 +24,7 @@ from engine.middleware.reply import Guard
 from engine.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from langchain_core.language_models.chat_models import BaseChatModel
     from langchain_core.runnables import Runnable
@@ -61,30 +61,12 @@ class ModelStreamMiddleware(Guard):
         if request.system_message:
             messages.insert(0, request.system_message)
         reply_id = str(uuid4())
-        chunks = []
-        async for chunk in self._chunks(request, messages):
-            text = str(chunk.text)
-            if text:
-                request.runtime.stream_writer(TextDelta(reply_id, clean(text)))
-            chunks.append(chunk)
-        reply = _joined(chunks, request.model)
-        return ModelResponse(result=[reply.model_copy(update={"id": reply_id})])
 
-    async def _chunks(self, request: Request, messages: list[BaseMessage]) -> AsyncIterator[AIMessage]:
-        begun = False
-        try:
-            async for chunk in self._bound(request).astream(messages):
-                begun = True
-                yield chunk
-        except ValueError as error:
-            # LangChain's own words for a stream without a single piece in it; there is no class to catch.
-            if str(error).startswith("No generation"):
-                raise StreamCut("the model's answer was empty") from error
-            raise
-        except Exception as error:
-            if begun and is_lost_connection(error):
-                raise StreamCut("the connection to the model was lost within its answer") from error
-            raise
+        def hand_on(text: str) -> None:
+            request.runtime.stream_writer(TextDelta(reply_id, clean(text)))
+
+        reply = await read_reply(self._bound(request), messages, model=request.model, on_text=hand_on)
+        return ModelResponse(result=[reply.model_copy(update={"id": reply_id})])
 
     def _bound(self, request: Request) -> Runnable[Any, Any]:
         """The model with the offered tools, kept: describing them costs more than all guards together."""
@@ -105,6 +87,43 @@ class ModelStreamMiddleware(Guard):
         if len(self._bindings) > MAX_BINDINGS:
             self._bindings.popitem(last=False)
         return bound
+
+
+async def read_reply(
+    bound: Runnable[Any, Any],
+    messages: list[BaseMessage],
+    *,
+    model: BaseChatModel,
+    on_text: Callable[[str], None] | None = None,
+) -> AIMessage:
+    """One whole answer of `model`, or of what was bound of it; `on_text` gets each piece of text as it comes.
+
+    Raises StreamCut when it ends without the model having finished, and whatever the call itself raises.
+    """
+    chunks = []
+    async for chunk in _chunks(bound, messages):
+        text = str(chunk.text)
+        if text and on_text:
+            on_text(text)
+        chunks.append(chunk)
+    return _joined(chunks, model)
+
+
+async def _chunks(bound: Runnable[Any, Any], messages: list[BaseMessage]) -> AsyncIterator[AIMessage]:
+    begun = False
+    try:
+        async for chunk in bound.astream(messages):
+            begun = True
+            yield chunk
+    except ValueError as error:
+        # LangChain's own words for a stream without a single piece in it; there is no class to catch.
+        if str(error).startswith("No generation"):
+            raise StreamCut("the model's answer was empty") from error
+        raise
+    except Exception as error:
+        if begun and is_lost_connection(error):
+            raise StreamCut("the connection to the model was lost within its answer") from error
+        raise
 
 
 def _joined(chunks: Sequence[AIMessage], model: BaseChatModel) -> AIMessage:

@@ -58,8 +58,8 @@ class TokenBudgetMiddleware(Guard):
         context = context_of(request)
         budgets = await _budgets(context)
         low = next((budget for budget in budgets if budget.is_low), None)
-        if low and not context.counters.token_warning_given:
-            context.counters.token_warning_given = True
+        warns = low is not None and not context.counters.token_warning_given
+        if low and warns:
             logger.warning(
                 "run %s (%s) has used %d of %d tokens of its %s budget",
                 context.run_id,
@@ -70,6 +70,7 @@ class TokenBudgetMiddleware(Guard):
             )
             request = with_note(request, _warning(low))
         response = await handler(request)
+        context.counters.token_warning_given |= warns
         reply = reply_of(response)
         if reply is None:
             return response

@@ -38,12 +38,12 @@ class TurnLimitMiddleware(Guard):
 
     async def awrap_model_call(self, request: Request, handler: Handler) -> Response:
         context = context_of(request)
-        context.counters.model_calls += 1
-        if context.counters.model_calls < context.limits.max_turns:
-            return await handler(request)
-        response = await handler(with_note(request, LAST_TURN))
+        turn = context.counters.model_calls + 1
+        is_last = turn >= context.limits.max_turns
+        response = await handler(with_note(request, LAST_TURN) if is_last else request)
+        context.counters.model_calls = turn
         reply = reply_of(response)
-        if reply is None or not reply.tool_calls:
+        if not is_last or reply is None or not reply.tool_calls:
             return response
         cap_turns(context)
         return replace_reply(response, without_calls(reply))

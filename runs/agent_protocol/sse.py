@@ -98,7 +98,7 @@ class Frames:
         raw = row.data.encode()
         if self._modes != {"values"}:
             message = orjson.loads(raw)
-            if message["type"] != "human":
+            if message["type"] not in {"human", "system"}:  # what somebody said, and summaries: no step of the agent
                 yield from self._step(message, raw)
         if "values" in self._modes:
             yield "values", b'{"messages":[' + ",".join(self._state).encode() + b"]}"

@@ -16,6 +16,7 @@ from django.utils import timezone
 from engine.agent import (
     AgentSpec,
     Step,
+    Summary,
     TextDelta,
     compiled,
     counters_of,
@@ -29,8 +30,9 @@ from engine.agent import (
 from engine.delegation.task import TASK, as_name
 from engine.errors import explain_model_error
 from engine.ports import ChildCall, Counters, RunContext
+from engine.stop import StopReason
 from engine.text import clean
-from engine.wire import from_wire, to_wire
+from engine.wire import from_wire, summary_from_wire, summary_to_wire, to_wire
 from runs import services
 from runs.errors import Fenced
 from runs.group_commit import NO_DATABASE
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, ToolMessage
     from langchain_core.messages.tool import ToolCall
 
+    from engine.limits import Limits
     from runs.event_types import Delta
     from runs.lifecycle.claims import Claimed
     from runs.transcript import WireMessage
@@ -144,8 +147,8 @@ class Execution:
         if plan.noted is not None:
             await self._write(Progress(held=self._held, entries=[plan.noted], changes=self._changes()))
         self._delegate = LocalDelegate(self._host, self._held, self._row, plan)
-        messages = [from_wire(message) for message in self._transcript]
-        self._counters = self._counted_before(messages)
+        messages = [from_wire(message) for message in self._transcript if summary_from_wire(message) is None]
+        self._counters = self._counted_before(messages, plan.limits)
         context = self._context(plan, self._delegate)
         messages.extend(await self._settle(messages))
         if not is_answered(messages):
@@ -153,6 +156,8 @@ class Execution:
                 async for part in parts:
                     if isinstance(part, TextDelta):
                         self._deltas.add(part.message_id, part.text)
+                    elif isinstance(part, Summary):
+                        await self._store_summary(part)
                     else:
                         messages.extend(part.messages)
                         await self._store(part)
@@ -172,14 +177,21 @@ class Execution:
             roster=plan.roster,
             delegation_enabled=plan.delegation_enabled,
             counters=self._counters,
+            summary=next(filter(None, map(summary_from_wire, reversed(self._transcript))), None),
             labels={"run": str(self._row.pk), "thread": str(self._row.thread_id)},
         )
 
-    def _counted_before(self, messages: list[BaseMessage]) -> Counters:
+    def _counted_before(self, messages: list[BaseMessage], limits: Limits) -> Counters:
         """What the guards knew when another worker had this run; all zero when it begins."""
         own = _since_the_request(messages)
-        counters = counters_of(own, before=messages[: len(messages) - len(own)])
-        counters.model_calls = max(counters.model_calls, self._row.model_calls)
+        counters = counters_of(own, before=messages[: len(messages) - len(own)], limits=limits)
+        row = self._row
+        counters.model_calls = max(counters.model_calls, row.model_calls)
+        # What was stored counts summaries too, and estimates of requests as they were made.
+        counters.tokens = row.guard_tokens or counters.tokens
+        counters.tokens_estimated |= row.usage_estimated
+        if row.stop_reason:
+            counters.stop_reason, counters.stop_detail = StopReason(row.stop_reason), dict(row.stop_detail)
         return counters
 
     async def _settle(self, messages: list[BaseMessage]) -> list[ToolMessage]:
@@ -229,6 +241,14 @@ class Execution:
             return
         await self._write(self._progress(entries))
 
+    async def _store_summary(self, summary: Summary) -> None:
+        """One more row: the history it stands for stays as it is."""
+        await self._flush_pending()
+        entry = summary_to_wire(summary, str(uuid4()))
+        self._meter.count(entry, self._counters)
+        self._transcript.append(entry)
+        await self._write(self._progress([entry]))
+
     async def _flush_pending(self) -> None:
         if self._pending:
             entries, self._pending = self._pending, []
@@ -244,7 +264,7 @@ class Execution:
 
     def _changes(self) -> dict[str, Any]:
         unsaved, self._unsaved = self._unsaved, {}
-        return {**unsaved, **self._meter.changes()}
+        return {**unsaved, **self._meter.changes(self._counters)}
 
     async def _write(self, verb: Any) -> None:
         await self._host.database.write(verb)
@@ -322,9 +342,10 @@ class Execution:
 
 async def _parts(
     plan: plans.Plan, messages: list[BaseMessage], context: RunContext
-) -> AsyncGenerator[TextDelta | Step]:
+) -> AsyncGenerator[TextDelta | Summary | Step]:
     try:
-        spec = AgentSpec(model=plan.model, tools=plan.tools, is_subagent=plan.is_subagent)
+        summary_model = plan.limits.summary.model if plan.limits.summary else ""
+        spec = AgentSpec(model=plan.model, tools=plan.tools, is_subagent=plan.is_subagent, summary_model=summary_model)
         async with aclosing(drive(compiled(spec, plan.models), messages, context)) as parts:
             async for part in parts:
                 yield part

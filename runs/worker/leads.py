@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from engine.config.budget import TokenBudget, effective_budget
+from engine.config.guards import loop_limit, summary_rule
 from engine.errors import EngineError, UnknownModel
 from engine.limits import Limits, TokenLimit, clamp
 from engine.tools.names import BASH
@@ -108,6 +109,8 @@ def _limits(options: Mapping[str, Any], now: Registry) -> Limits:
         tree_tokens=tree_limit(budget),
         max_concurrent_subagents=clamp(concurrent, 1, config.subagents.max_concurrent_limit),
         max_total_subagents=clamp(total, 1, MAX_TOTAL),
+        loops=loop_limit(config.loop_detection),
+        summary=summary_rule(config.summarization),
     )
 
 

@@ -13,8 +13,9 @@ from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 
+from engine.config.guards import loop_limit, summary_rule
 from engine.errors import EngineError
-from engine.limits import Limits, TokenLimit
+from engine.limits import Limits, limits_from_json
 from engine.models.registry import ModelRegistry
 from engine.ports import ChildCall, RosterEntry
 from engine.prompts import lead_prompt, subagent_prompt
@@ -113,7 +114,7 @@ def _plan(
     snapshot: Mapping[str, Any],
     noted: RunNoted | None = None,
 ) -> Plan:
-    limits = limits_from(definition["limits"])
+    limits = limits_from_json(definition["limits"])
     allowed = tuple(run.metadata.get("allowed_subagents", ()))
     roster = tuple(
         RosterEntry(name=name, description=now.catalogue.runnable[name].definition.description)
@@ -148,12 +149,6 @@ def _plan(
         noted=noted,
         skills=definition.get("skills"),
     )
-
-
-def limits_from(stored: Mapping[str, Any]) -> Limits:
-    """The inverse of dataclasses.asdict for Limits."""
-    budgets = {key: TokenLimit(**stored[key]) if stored.get(key) else None for key in ("tokens", "tree_tokens")}
-    return Limits(**{**stored, **budgets})
 
 
 def dispatch_for(run: Run, plan: Plan, call: ChildCall, now: Registry) -> Dispatch | str:
@@ -199,6 +194,8 @@ def _dispatch(plan: Plan, call: ChildCall, entry: Entry, now: Registry) -> Dispa
         timeout_layer=entry.layers["timeout_seconds"][0].name,
         tokens=tokens,
         tree_tokens=plan.limits.tree_tokens,
+        loops=loop_limit(now.config.loop_detection),
+        summary=summary_rule(now.config.summarization),
     )
     definition = {
         "agent": entry.name,

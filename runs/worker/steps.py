@@ -31,10 +31,10 @@ class Meter:
         self.model = run.model
 
     def count(self, message: WireMessage, counters: Counters) -> None:
-        if message["type"] != "ai":
+        """Take in a reply, or a summary, which is a call of a model but no turn."""
+        if message["type"] != "ai" and "summary" not in message:
             return
-        self.model_calls = max(self.model_calls + 1, counters.model_calls)
-        counters.model_calls = max(counters.model_calls, self.model_calls)
+        self.model_calls = max(self.model_calls, counters.model_calls)
         self.guard_tokens = max(self.guard_tokens, counters.tokens)
         self.estimated = self.estimated or counters.tokens_estimated
         usage = message.get("usage_metadata")
@@ -52,9 +52,11 @@ class Meter:
             return None
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
-    def changes(self) -> dict[str, Any]:
-        """The run's columns as they stand."""
+    def changes(self, counters: Counters) -> dict[str, Any]:
+        """The run's columns as they stand, with the guard that has ended it: nobody who continues it may lose that."""
+        stopped = counters.stop_reason
         return {
+            **({"stop_reason": stopped.value, "stop_detail": counters.stop_detail} if stopped else {}),
             "model_calls": self.model_calls,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,

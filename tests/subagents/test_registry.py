@@ -217,7 +217,6 @@ def test_a_backend_that_is_not_there_yet_is_a_problem_and_not_silently_another_o
     [
         ("acp_agents: {codex: {command: npx, description: Work on a repository}}", "acp_agents"),
         ("mcp_servers: {files: {command: npx}}", "mcp_servers"),
-        ("summarization: {enabled: true}", "summarization.enabled"),
         ("outbound: {allow_private: [10.1.0.0/16]}", "outbound.allow_private"),
     ],
 )

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engine.limits import limits_from_json
 from runs.statuses import RunStatus
-from runs.worker import plans
 from tests.runs.workers.house import Worker
 from tests.scripted_model import scripts
 
@@ -127,7 +127,7 @@ def test_a_subagent_cannot_delegate(house: House, model: ScriptedModel):
     assert house.children(delegated) == []
     assert "task" not in model.calls_of(child[0])[0].tool_names
     (result,) = house.results(delegated)
-    assert "this run may not delegate" in str(result["content"])
+    assert "task is not available to subagents" in str(result["content"])
     assert house.said(delegated) == "alone"
 
 
@@ -138,7 +138,7 @@ def test_a_subagents_limits_come_from_the_layers_that_won(house: House):
     )
     run = house.answer(scripts.delegate_to([scripts.instant()])[1])
     (child,) = house.children(run)
-    limits = plans.limits_from(child.definition["limits"])
+    limits = limits_from_json(child.definition["limits"])
     assert (limits.max_turns, limits.timeout_seconds) == (9, 77)
     assert "subagents.agents.general-purpose" in limits.max_turns_layer
     assert limits.tree_tokens is not None
