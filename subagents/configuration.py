@@ -28,7 +28,7 @@ _LONGEST_FILE: Final = (1 << 20) + 1  # one byte more than the reader accepts, s
 _UNSETTLED_SECONDS: Final = 2.0  # two writes closer together than a file system's clock leave the same stat
 _SNAPSHOT_ID: Final = 1
 
-Stat = tuple[int, int, int, int]
+Stat = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,12 +146,13 @@ def _stat(path: Path) -> Stat | None:
         found = path.stat()
     except OSError:
         # Only absence means "no file"; whatever else is wrong shows when it is opened.
-        return (0, 0, 0, 0) if path.is_symlink() or path.exists() else None
-    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev
+        return (0, 0, 0, 0, 0) if path.is_symlink() or path.exists() else None
+    # The inode's own time of change cannot be set back: a rewrite that restores size and modification time shows.
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
 
 
 def _reading(path: Path, stat: Stat, raw: bytes, result: ReadResult) -> Reading:
-    settled = time.time() - stat[0] / 1e9 > _UNSETTLED_SECONDS
+    settled = time.time() - max(stat[:2]) / 1e9 > _UNSETTLED_SECONDS
     text = None if result.config is None else raw.decode("utf-8")
     return Reading(path=path, stat=stat, settled=settled, sha256=reader.signature(raw), text=text, result=result)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from django.conf import settings
 from django.db import DatabaseError
@@ -21,12 +21,14 @@ from subagents import configuration, sources
 from subagents.agent_entries import AgentEntry, build_agents
 from subagents.builtins import BUILTINS
 from subagents.catalogue import Catalogue, Entry, Gate, Known, State, build_catalogue
+from subagents.definitions import Definition, Source
 from subagents.errors import UnknownAgent
-from subagents.kinds import KINDS, Item, Kind
+from subagents.kinds import AGENT, KINDS, SUBAGENT, Item, Kind
 from subagents.leads import DEFAULT, DEFAULT_LEAD, LeadDefinition, lead_of
 from subagents.matching import Refusal, match, refuse
 from subagents.stores.base import Contents, Store
 from subagents.stores.database import MODELS, DatabaseStore, signatures
+from subagents.stores.file import FileStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
     from engine.sandbox.base import Sandbox
     from engine.sandbox.factory import Provider
     from subagents.custom_agents import CustomAgent
-    from subagents.definitions import Definition
+
+Backend = Literal["db", "file"]
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +78,7 @@ class Registry:
 
 
 class Observer:
-    """What one process knows, looked up again when it is older than RECHECK_SECONDS.
+    """What one process knows, looked up again when it is older than asked for.
 
     A `read_only` one logs nothing, keeps nothing in the database and takes it that bash can run.
     """
@@ -90,55 +93,73 @@ class Observer:
         self._path: Path | None = None  # None: look again
         self._looked_at = 0.0
 
-    def current(self, *, fresh: bool = False) -> Registry:
+    def current(self, *, max_age: float = RECHECK_SECONDS, fresh: bool = False) -> Registry:
         """See the module's `current`."""
         path = Path(settings.CONFIG_FILE)
         known, age = self._registry, self._clock() - self._looked_at
-        if known is not None and not fresh and self._path == path and age < RECHECK_SECONDS:
+        if known is not None and not fresh and self._path == path and age < max_age:
             return known
         with self._lock:
-            registry, new_good_file = self._look(path, fresh=fresh)
-        # Outside the lock: writing may wait for the transaction of a thread that waits for the lock.
-        if new_good_file is not None and not self._read_only:
-            configuration.remember(new_good_file)
+            accepted, new_good_file = self._configuration(path, fresh=fresh)
+            registry = self._look(path, accepted, fresh=fresh)
+        self._remember(new_good_file)
         return registry
+
+    def accepted(self) -> configuration.Accepted:
+        """Return the configuration in force now, and leave everything else as it is known."""
+        path = Path(settings.CONFIG_FILE)
+        with self._lock:
+            accepted, new_good_file = self._configuration(path, fresh=False)
+        self._remember(new_good_file)
+        return accepted
 
     def forget(self) -> None:
         """See the module's `forget`."""
         with self._lock:
             self._path = None
 
-    def _look(self, path: Path, *, fresh: bool) -> tuple[Registry, configuration.Reading | None]:
-        """Refresh what is known. Also returns the reading of a good file that was not in force before."""
+    def _configuration(self, path: Path, *, fresh: bool) -> tuple[configuration.Accepted, configuration.Reading | None]:
+        """Look at the file. Also returns the reading of a good one that was not in force before."""
         reading = configuration.look(path, self._reading, fresh=fresh, log=not self._read_only)
         self._reading = reading  # also of a file that leaves nothing to run with: it is reported only once
-        accepted = configuration.accept(reading, self._accepted)
-        is_new = self._accepted is None or accepted.sha256 != self._accepted.sha256
-        managed = _managed_signature()
+        before, self._accepted = self._accepted, configuration.accept(reading, self._accepted)
+        is_new = before is None or self._accepted.sha256 != before.sha256
+        return self._accepted, reading if is_new and not self._accepted.refused else None
+
+    def _remember(self, new_good_file: configuration.Reading | None) -> None:
+        # Outside the lock: writing may wait for the transaction of a thread that waits for the lock.
+        if new_good_file is not None and not self._read_only:
+            configuration.remember(new_good_file)
+
+    def _look(self, path: Path, accepted: configuration.Accepted, *, fresh: bool) -> Registry:
+        backend = accepted.config.agent_storage.backend
+        stored = _signature(backend, fresh=fresh)
         gate = Availability(ok=True) if self._read_only else bash_gate(accepted.config)
         skills = _skill_names(accepted.config, path)
-        facts = (str(path), reading.sha256, accepted.sha256, managed, gate.ok, gate.reason, *skills)
+        facts = (str(path), accepted.reading.sha256, accepted.sha256, stored, gate.ok, gate.reason, *skills)
         signature = sha256(repr(facts).encode("utf-8", "surrogatepass")).hexdigest()
         registry = self._registry
         if registry is None or registry.signature != signature:
-            contents = [_open(kind).all() if managed else Contents() for kind in KINDS]
-            registry = _build(accepted, contents[0], contents[1], gate, skills, signature)
-        self._registry, self._accepted, self._path = registry, accepted, path
+            subagents = open_store(SUBAGENT, backend).all() if stored else Contents()
+            agents = open_store(AGENT, backend).all() if stored else Contents()
+            registry = _build(accepted, subagents, agents, gate, skills, signature)
+        self._registry, self._path = registry, path
         self._looked_at = self._clock()
-        return registry, reading if is_new and not accepted.refused else None
+        return registry
 
 
 _observer = Observer()
 
 
-def current(*, fresh: bool = False) -> Registry:
-    """Return the registry as of now, or as of at most RECHECK_SECONDS ago.
+def current(*, max_age: float = RECHECK_SECONDS, fresh: bool = False) -> Registry:
+    """Return the registry as of at most `max_age` seconds ago; 0 looks at configuration and stores at once.
 
-    `fresh` looks at file and store at once. A look costs one stat and one small query; nothing is rebuilt
-    unless something changed. Touches the database: call it from a thread. Raises ConfigRefused when the file
-    is refused and no good one was ever accepted.
+    A look costs one stat and one small query, or one stat for each file of the file backend; nothing is read or
+    rebuilt unless something changed. `fresh` reads everything again, also a file that looks unchanged: for a person
+    who asks to reload, not for every call. Touches the database: call it from a thread. Raises ConfigRefused when
+    the file is refused and no good one was ever accepted.
     """
-    return _observer.current(fresh=fresh)
+    return _observer.current(max_age=max_age, fresh=fresh)
 
 
 def forget() -> None:
@@ -153,7 +174,7 @@ def lead(agent: str, *, now: Registry | None = None) -> LeadDefinition:
     """
     if agent == DEFAULT_LEAD:
         return DEFAULT
-    return (now or current(fresh=True)).lead(agent)
+    return (now or current(max_age=0)).lead(agent)
 
 
 def resolve_dispatch(
@@ -161,12 +182,12 @@ def resolve_dispatch(
 ) -> Entry | Refusal:
     """Return the entry that a delegation shall run, or the refusal that the model is told.
 
-    `allowed` is the run's snapshot; `now` a registry that was looked up fresh for several calls of one moment.
+    `allowed` is the run's snapshot; `now` a registry that was looked up just now for several calls of one moment.
     State is looked up at this moment: what has been disabled, shadowed, removed or has lost its sandbox since
     is refused. A refusal names permitted subagents only.
     Source: product.md §4.
     """
-    catalogue = (now or current(fresh=True)).catalogue
+    catalogue = (now or current(max_age=0)).catalogue
     permitted = [name for name in dict.fromkeys(allowed) if name in catalogue.runnable]
     meant = match(name_from_model, permitted)
     if isinstance(meant, str):
@@ -180,11 +201,24 @@ def resolve_dispatch(
 
 
 def store(kind: Kind[Item]) -> Store[Item]:
-    """Return the store of a kind, of the backend that the configuration in force names."""
-    return _open(kind)
+    """Return the store of a kind, of the backend that the configuration in force names at this moment."""
+    return open_store(kind, _observer.accepted().config.agent_storage.backend)
 
 
-def _open(kind: Kind[Item]) -> Store[Item]:
+def reserved_for(name: str) -> Source | None:
+    """Return the source stronger than managed definitions that holds a name now, readable or not."""
+    if any(definition.name == name for definition in BUILTINS):
+        return Source.BUILTIN
+    accepted = _observer.accepted()
+    broken = sources.invalid_definitions(accepted.source.invalid_entries)
+    configured = (*accepted.config.subagents.custom_agents, *(item.name for item in broken))
+    return Source.CONFIG if name in configured else None
+
+
+def open_store(kind: Kind[Item], backend: Backend) -> Store[Item]:
+    """Return the store of a kind that a backend keeps, whether it is in force or not."""
+    if backend == "file":
+        return FileStore(kind, Path(settings.DEER_FLOW_HOME))
     return DatabaseStore(kind)
 
 
@@ -254,20 +288,18 @@ def _unsupported(config: Config, path: Path) -> tuple[Problem, ...]:
         "outbound.allow_private": bool(config.outbound.allow_private),
     }
     messages = {name: "this has no effect in this version yet" for name, is_asked in asked.items() if is_asked}
-    if config.agent_storage.backend != "db":
-        messages["agent_storage.backend"] = (
-            f"the backend {config.agent_storage.backend} is not available yet; definitions are kept in the database"
-        )
     return tuple(
         Problem(severity=Severity.WARNING, path=where, line=1, column=1, file_name=path.name, message=message)
         for where, message in messages.items()
     )
 
 
-def _managed_signature() -> str:
+def _signature(backend: Backend, *, fresh: bool) -> str:
     """Return the signature of both stores; empty before the migrations have made their tables."""
+    if backend == "file":
+        return " ".join(("file", *(open_store(kind, backend).signature(fresh=fresh) for kind in KINDS)))
     try:
-        return signatures(*KINDS)
+        return f"db {signatures(*KINDS)}"
     except DatabaseError:
         if all(configuration.table_exists(model._meta.db_table) for model in MODELS.values()):
             raise

@@ -53,9 +53,9 @@ def create(kind: Kind[Item], document: Mapping[str, object], *, actor: Actor) ->
     item = kind.validate(document)
     with _writing(kind) as store:
         if kind is SUBAGENT:
-            holder = registry.current(fresh=True).catalogue.holder(item.name)
+            holder = registry.reserved_for(item.name)
             if holder is not None:
-                raise NameTaken(item.name, holder.source)
+                raise NameTaken(item.name, holder)
         stored = store.put(item, expected_version=None)
         _note(kind, stored, Action.CREATED, fields=(), actor=actor)
     return stored
@@ -158,9 +158,9 @@ def _stored(kind: Kind[Item], store: Store[Item], name: str) -> Found[Item]:
     found = store.find(name)
     if found is not None:
         return found
-    holder = registry.current(fresh=True).catalogue.holder(name) if kind is SUBAGENT else None
+    holder = registry.reserved_for(name) if kind is SUBAGENT else None
     if holder is not None:
-        raise ReadOnly(name, holder.source)
+        raise ReadOnly(name, holder)
     raise NotFound(name, noun=kind.noun)
 
 

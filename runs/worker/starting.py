@@ -38,7 +38,7 @@ class Started:
 
 def start_children(held: Held, run: Run, plan: plans.Plan, asked: Sequence[Asked]) -> list[Started | str | Exception]:
     """One outcome for each call: its child, the sentence that refuses it, or why the run must be given up (Fenced)."""
-    now = registry.current(fresh=True)
+    now = registry.current(max_age=0)
     outcomes: list[Started | str | Exception | StartChild] = [_checked(held, run, plan, one, now) for one in asked]
     verbs = [outcome for outcome in outcomes if isinstance(outcome, StartChild)]
     committed = iter(commit(verbs) if verbs else ())

@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, F, Max, Sum, Value
 from django.utils import timezone
 
+from engine.text import clean
 from subagents.catalogue import Invalid
 from subagents.definitions import Source
 from subagents.errors import InvalidDefinition, NameTaken, NotFound, StaleVersion
@@ -41,11 +42,11 @@ class DatabaseStore(Generic[Item]):
         )
 
     def find(self, name: str) -> Found[Item] | None:
-        row = self._rows().filter(name=name).first()
+        row = self._named(name).first()
         return None if row is None else self._found(row)
 
     def get(self, name: str) -> Item:
-        row = self._rows().filter(name=name).first()
+        row = self._named(name).first()
         if row is None:
             raise NotFound(name, noun=self._kind.noun)
         return self._item(row)
@@ -73,8 +74,12 @@ class DatabaseStore(Generic[Item]):
     def _rows(self) -> QuerySet[Any]:
         return MODELS[self._kind.name]._default_manager.all()
 
+    def _named(self, name: str) -> QuerySet[Any]:
+        # A name from an address may hold what a database refuses to be asked for.
+        return self._rows().filter(name=name) if clean(name) == name else self._rows().none()
+
     def _at(self, name: str, version: str) -> QuerySet[Any]:
-        rows = self._rows().filter(name=name)
+        rows = self._named(name)
         return rows.filter(version=int(version)) if _is_counter(version) else rows.none()
 
     def _first_version(self, name: str) -> int:
@@ -85,7 +90,7 @@ class DatabaseStore(Generic[Item]):
         return 1 + max(newest.number, int(newest.version) if _is_counter(newest.version) else 0)
 
     def _stale(self, name: str, expected_version: str) -> StaleVersion:
-        current = self._rows().filter(name=name).values_list("version", flat=True).first()
+        current = self._named(name).values_list("version", flat=True).first()
         return StaleVersion(name, expected=expected_version, current=None if current is None else str(current))
 
     def _found(self, row: StoredDefinition) -> Found[Item]:

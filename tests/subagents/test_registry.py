@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pytest_django.fixtures import Settings
+
     from tests.subagents.conftest import SaveManaged, WriteConfig
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -207,9 +209,21 @@ def test_an_entry_that_cannot_be_read_is_listed_and_the_rest_is_in_force(write_c
     assert scout.problems[0].startswith("config.yaml:4:5 subagents.custom_agents.scout.system_prompt")
 
 
-def test_a_backend_that_is_not_there_yet_is_a_problem_and_not_silently_another_one(write_config: WriteConfig):
-    write_config("agent_storage: {backend: file}")
-    assert [problem.path for problem in registry.current().problems] == ["agent_storage.backend"]
+def test_the_backend_changes_with_the_file_and_without_a_restart(
+    managed: SaveManaged, write_config: WriteConfig, clock: Clock, tmp_path: Path, settings: Settings
+):
+    settings.DEER_FLOW_HOME = tmp_path
+    elsewhere = Observer(clock=clock)  # another process
+    managed("in-database")
+    assert "in-database" in elsewhere.current().catalogue.runnable
+    path = write_config("agent_storage: {backend: file}")
+    managed("in-file")
+    clock.now += RECHECK_SECONDS
+    assert set(elsewhere.current().catalogue.runnable) == {"bash", "general-purpose", "in-file"}
+    assert registry.current().problems == ()
+    path.write_text("")
+    clock.now += RECHECK_SECONDS
+    assert set(elsewhere.current().catalogue.runnable) == {"bash", "general-purpose", "in-database"}
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,28 @@
 from __future__ import annotations
 
+import errno
+import json
+import os
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.auth import get_user_model
+from django.db.models import F
 
 from subagents import registry, services
 from subagents.definitions import Source
-from subagents.errors import InvalidDefinition, NameTaken, NotFound, ReadOnly, StaleVersion
+from subagents.errors import InvalidDefinition, NameTaken, NotFound, ReadOnly, StaleVersion, StorageFailed
 from subagents.kinds import AGENT, KINDS, SUBAGENT, Kind
 from subagents.services import Actor
+from subagents.stores.database import MODELS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_django.fixtures import Settings
+
     from tests.subagents.conftest import SaveManaged, WriteConfig
 
 pytestmark = pytest.mark.django_db
@@ -21,6 +30,7 @@ pytestmark = pytest.mark.django_db
 SCOUT_IN_CONFIG = "subagents: {custom_agents: {scout: {description: Finds things., system_prompt: Look.}}}"
 TESTER = Actor(label="test")
 
+only_files = pytest.mark.parametrize("backend", ["file"])
 both_kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
 
@@ -34,6 +44,23 @@ def make(kind: Kind[Any], name: str = "scout", **fields: Any) -> Any:
 
 def history(kind: Kind[Any], name: str = "scout") -> list[str]:
     return [revision.action for revision in services.revisions(kind, name)]
+
+
+@pytest.fixture(params=["db", "file"])
+def backend(request: pytest.FixtureRequest) -> str:
+    """Every rule here holds for both."""
+    return str(request.param)
+
+
+@pytest.fixture(autouse=True)
+def write_config(write_config: WriteConfig, backend: str, tmp_path: Path, settings: Settings) -> WriteConfig:
+    settings.DEER_FLOW_HOME = tmp_path
+
+    def write(text: str) -> Path:
+        return write_config(f"{text}\nagent_storage: {{backend: {backend}}}\n")
+
+    write("")
+    return write
 
 
 # --- Names ----------------------------------------------------------------------------------------------------
@@ -188,7 +215,8 @@ def test_what_is_deleted_is_gone_at_once_and_keeps_its_history(write_config: Wri
 def test_a_form_opened_on_a_deleted_definition_does_not_save_over_its_successor(write_config: WriteConfig):
     old = make(SUBAGENT)
     services.delete(SUBAGENT, "scout", expected_version=old.version, actor=TESTER)
-    make(SUBAGENT, display_name="Another")
+    new = make(SUBAGENT, display_name="Another")
+    assert new.version != old.version
     with pytest.raises(StaleVersion):
         services.update(SUBAGENT, "scout", {"enabled": False}, expected_version=old.version, actor=TESTER)
 
@@ -238,6 +266,82 @@ def test_what_a_person_does_is_in_the_log_of_the_admin(write_config: WriteConfig
         (flag, "managed-scout") for flag in (ADDITION, CHANGE, DELETION)
     ]
     assert entries[1].change_message == '[{"changed": {"fields": ["enabled"]}}]'
+
+
+def change_outside(kind: Kind[Any], backend: str, home: Path, **fields: Any) -> None:
+    """As a person does who edits the file, or the row, by hand."""
+    if backend == "file":
+        path = home / kind.folder / "scout.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+    else:
+        MODELS[kind.name]._default_manager.filter(name="scout").update(version=F("version") + 1, **fields)
+
+
+@both_kinds
+def test_what_was_changed_by_hand_is_in_the_history_before_the_next_change(
+    kind: Kind[Any], backend: str, tmp_path: Path
+):
+    made = make(kind)
+    change_outside(kind, backend, tmp_path, display_name="By hand")
+    with pytest.raises(StaleVersion) as stale:
+        services.update(kind, "scout", {"enabled": False}, expected_version=made.version, actor=TESTER)
+    assert stale.value.changes == {"display_name": ("", "By hand")}
+    services.update(kind, "scout", {"enabled": False}, expected_version=stale.value.current, actor=TESTER)
+    newest, outside, first = services.revisions(kind, "scout")
+    assert [newest.action, outside.action, first.action] == ["disabled", "outside", "created"]
+    assert (outside.document["display_name"], outside.author_label) == ("By hand", "")
+    assert newest.document == {**outside.document, "enabled": False}
+
+
+@both_kinds
+def test_a_broken_row_is_repaired_or_deleted_with_its_version_and_what_it_held_is_kept(
+    kind: Kind[Any], backend: str, tmp_path: Path
+):
+    make(kind)
+    change_outside(kind, backend, tmp_path, tools="bash")
+    now = registry.current(max_age=0)
+    rows = now.agents if kind is AGENT else [entry for entry in now.catalogue.entries if entry.name == "scout"]
+    [row] = rows
+    version = row.agent.version if kind is AGENT else row.definition.version
+    assert row.problems[0].startswith("tools: expected a list of names or null")
+    with pytest.raises(NameTaken):
+        make(kind)
+    with pytest.raises(InvalidDefinition):
+        services.update(kind, "scout", {"enabled": False}, expected_version=version, actor=TESTER)
+    services.replace(kind, "scout", document(), expected_version=version, actor=TESTER)
+    assert history(kind) == ["repaired", "outside", "created"]
+    assert services.revisions(kind, "scout")[1].document["tools"] == "bash"
+
+
+@only_files
+def test_what_a_file_held_that_was_no_document_is_kept_as_text(tmp_path: Path):
+    make(SUBAGENT)
+    (tmp_path / "managed-subagents" / "scout.json").write_bytes(b"{half \xff")
+    [broken] = registry.store(SUBAGENT).all().invalid
+    services.delete(SUBAGENT, "scout", expected_version=broken.version, actor=TESTER)
+    assert history(SUBAGENT) == ["deleted", "outside", "created"]
+    assert services.revisions(SUBAGENT, "scout")[1].document == {"unreadable": "{half \ufffd"}
+
+
+@only_files
+def test_a_fault_of_the_disk_leaves_definition_and_history_as_they_were(monkeypatch: pytest.MonkeyPatch):
+    made = make(SUBAGENT)
+
+    def fail(*_arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", fail)
+        for change in (
+            lambda: services.update(SUBAGENT, "scout", {"enabled": False}, expected_version=made.version, actor=TESTER),
+            lambda: make(SUBAGENT, "ranger"),
+        ):
+            with pytest.raises(StorageFailed, match="No space left"):
+                change()
+        assert isinstance(services.set_enabled(SUBAGENT, ["scout"], False, actor=TESTER)["scout"], StorageFailed)
+    assert registry.store(SUBAGENT).all().items == (made,)
+    assert history(SUBAGENT) == ["created"]
+    assert history(SUBAGENT, "ranger") == []
 
 
 @both_kinds

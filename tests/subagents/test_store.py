@@ -1,17 +1,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.utils import timezone
 
 from subagents.definitions import Source
 from subagents.errors import InvalidDefinition, NameTaken, NotFound, StaleVersion
-from subagents.kinds import AGENT, KINDS, SUBAGENT, Kind
+from subagents.kinds import KINDS, SUBAGENT, Kind
 from subagents.models import ManagedSubagent
+from subagents.registry import open_store
 from subagents.stores.base import Contents, Found, Store
 from subagents.stores.database import DatabaseStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_django.fixtures import Settings
+
+    from subagents.registry import Backend
 
 pytestmark = pytest.mark.django_db
 
@@ -21,9 +29,15 @@ def kind(request: pytest.FixtureRequest) -> Kind[Any]:
     return request.param
 
 
+@pytest.fixture(params=["db", "file"])
+def backend(request: pytest.FixtureRequest, tmp_path: Path, settings: Settings) -> Backend:
+    settings.DEER_FLOW_HOME = tmp_path
+    return request.param
+
+
 @pytest.fixture
-def store(kind: Kind[Any]) -> Store[Any]:
-    return DatabaseStore(kind)
+def store(kind: Kind[Any], backend: Backend) -> Store[Any]:
+    return open_store(kind, backend)
 
 
 def item(kind: Kind[Any], name: str = "scout", **fields: Any) -> Any:
@@ -55,13 +69,11 @@ def test_a_definition_comes_back_as_it_was_stored_with_its_version(kind: Kind[An
 
 @pytest.mark.parametrize("value", [None, [], ["a"]])
 @pytest.mark.parametrize("field", ["tools", "skills", "allowed_subagents"])
-def test_null_empty_and_a_list_stay_three_different_things(
-    kind: Kind[Any], store: Store[Any], field: str, value: list[str] | None
-):
-    if field not in kind.fields:
-        kind, store = AGENT, DatabaseStore(AGENT)
-    stored = store.put(item(kind, **{field: value}), expected_version=None)
-    assert kind.to_plain(stored)[field] == value
+def test_null_empty_and_a_list_stay_three_different_things(backend: Backend, field: str, value: list[str] | None):
+    for kind in KINDS:
+        if field in kind.fields:
+            stored = open_store(kind, backend).put(item(kind, **{field: value}), expected_version=None)
+            assert kind.to_plain(stored)[field] == value
 
 
 def test_a_save_on_the_expected_version_makes_the_next_one(kind: Kind[Any], store: Store[Any]):
