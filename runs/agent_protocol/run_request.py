@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from runs.agent_protocol.bodies import a_choice, an_object, refuse_unsupported, some_metadata
 from runs.agent_protocol.errors import Refused
 from runs.agent_protocol.messages import wire_messages
-from runs.agent_protocol.shapes import assistant_id
 from runs.errors import BadInput
 from runs.options import OF_THE_SERVER, clean_options
-from runs.services import LEAD_AGENT, MultitaskStrategy
+from runs.services import MultitaskStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,9 +34,10 @@ _UNSUPPORTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    agent: str
+    assistant: str  # as it was written; see `assistants.agent_of`
     messages: list[WireMessage]
     options: dict[str, Any]
+    options_path: str  # where they stood in the body
     metadata: dict[str, Any]
     multitask: MultitaskStrategy
     create_thread: bool
@@ -57,15 +56,17 @@ class RunRequest:
 
 
 def run_request(body: Mapping[str, Any]) -> RunRequest:
-    """Check a run request. Raises BadInput with the field's path, Refused for an unknown assistant."""
+    """Check a run request. Raises BadInput with the field's path."""
     refuse_unsupported(body, _UNSUPPORTED)
     a_choice(body, "on_completion", ("keep",), "keep")
     metadata = {name: value for name, value in some_metadata(body).items() if name not in OF_THE_SERVER}
+    options, options_path = _options(body)
     strategies = [strategy.value for strategy in MultitaskStrategy]
     return RunRequest(
-        agent=_agent(body.get("assistant_id")),
+        assistant=_assistant(body.get("assistant_id")),
         messages=wire_messages(an_object(body, "input").get("messages")),
-        options=_options(body),
+        options=options,
+        options_path=options_path,
         metadata=metadata,
         multitask=MultitaskStrategy(a_choice(body, "multitask_strategy", strategies, MultitaskStrategy.ENQUEUE)),
         create_thread=a_choice(body, "if_not_exists", ("reject", "create"), "reject") == "create",
@@ -85,25 +86,20 @@ def stream_modes(value: Any) -> tuple[str, ...]:
     return tuple(mode for mode in STREAM_MODES if mode in wanted)
 
 
-def _options(body: Mapping[str, Any]) -> dict[str, Any]:
+def _options(body: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     context = an_object(body, "context")
     configurable = an_object(an_object(body, "config"), "configurable", path="config.configurable")
     if context and configurable:
         raise Refused(400, "invalid", "give either context or config.configurable, not both")
     options = context or configurable
-    clean_options(options, path="context" if context else "config.configurable")
-    return options
+    path = "context" if context else "config.configurable"
+    clean_options(options, path=path)
+    return options, path
 
 
-def _agent(value: Any) -> str:
+def _assistant(value: Any) -> str:
     if value is None:
         raise BadInput("assistant_id", "this field is required")
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not value.strip():
         raise BadInput("assistant_id", "expected a graph name or a UUID")
-    if value in {LEAD_AGENT, assistant_id(LEAD_AGENT)}:
-        return LEAD_AGENT
-    try:
-        UUID(value)
-    except ValueError:
-        raise BadInput("assistant_id", f"there is no graph of this name; graphs are: {LEAD_AGENT}") from None
-    raise Refused(404, "not_found", f"no assistant {value[:80]}")
+    return value

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from access.keys import Scope
 from runs import services
 from runs.agent_protocol.access import asked, caller_of, database
+from runs.agent_protocol.assistants import agent_of, needs_look_up
 from runs.agent_protocol.bodies import a_choice, an_id, json_body, path_id, refuse_unsupported, some_metadata
 from runs.agent_protocol.errors import Refused
 from runs.agent_protocol.following import joined, place_of, streamed
@@ -20,7 +21,7 @@ from runs.agent_protocol.shapes import json_response, run_object, thread_object
 from runs.errors import BadInput, RunsError, ThreadExists
 from runs.lifecycle import OpenThread, commit
 from runs.models import Run, new_id
-from runs.services import MultitaskStrategy
+from runs.services import LEAD_AGENT, MultitaskStrategy
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -135,11 +136,14 @@ async def _created(request: Request) -> tuple[Run, RunRequest]:
 
 
 async def _start(caller: Caller, thread_id: UUID, wanted: RunRequest) -> Any:
+    agent = LEAD_AGENT
+    if needs_look_up(wanted.assistant, wanted.options):
+        agent = await database().call(agent_of, wanted.assistant, wanted.options, f"{wanted.options_path}.agent_name")
     start = services.start_verb(
         thread_id=thread_id,
         owner_id=caller.owner_id,
         messages=wanted.messages,
-        agent=wanted.agent,
+        agent=agent,
         options=wanted.options,
         multitask=wanted.multitask,
     )

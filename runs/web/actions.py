@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, cast
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
-from runs import services
-from runs.errors import RunNotFound, ThreadNotFound
+from runs import agents, services
+from runs.errors import BadInput, RunNotFound, ThreadNotFound
 from runs.models import Run, Thread
 from runs.web.answers import action, body_of
-from runs.web.forms import read_message, read_title
+from runs.web.forms import NewMessage, read_message, read_title
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -42,10 +43,21 @@ def who(request: HttpRequest) -> str:
     return cast("AbstractBaseUser", request.user).get_username()
 
 
+def _addressed(request: HttpRequest) -> NewMessage:
+    """The message in the request. Raises BadInput for one to an agent that is not there any more."""
+    message = read_message(body_of(request))
+    if message.options.get("agent_name") is not None:
+        try:
+            agents.find(message.options["agent_name"], field="options.agent_name")
+        except BadInput as fault:
+            raise BadInput(fault.field, _("This agent can no longer be used. Choose another one.")) from fault
+    return message
+
+
 @action
 def start(request: HttpRequest) -> HttpResponse:
     """A first message: a new thread and its first run."""
-    message = read_message(body_of(request))
+    message = _addressed(request)
     thread = services.create_thread(owner=cast("AbstractBaseUser", request.user))
     run = services.start_run(thread=thread, text=message.text, options=message.options)
     address = reverse("chat-thread", args=[thread.pk])
@@ -58,7 +70,7 @@ def say(request: HttpRequest, thread_id: UUID) -> HttpResponse:
     thread = own_thread(request, thread_id)
     if thread.parent_run_id is not None:
         raise ThreadNotFound(thread_id)  # a subagent's thread is its lead's to talk to
-    message = read_message(body_of(request))
+    message = _addressed(request)
     run = services.start_run(thread=thread, text=message.text, options=message.options)
     return JsonResponse({"run_id": str(run.pk)}, status=202)
 

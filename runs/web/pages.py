@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.decorators import login_required
@@ -15,8 +16,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from runs.models import Thread
-from runs.services import MAX_TEXT_LENGTH
+from runs.models import Run, Thread
+from runs.services import LEAD_AGENT, MAX_TEXT_LENGTH
 from runs.web.answers import signed_out
 from runs.web.strings import page_strings
 from runs.web.surroundings import Surroundings, surroundings
@@ -89,6 +90,7 @@ def theme(request: HttpRequest) -> HttpResponse:
 
 def _chat(request: HttpRequest, thread: Any) -> HttpResponse:
     around = surroundings()
+    before = _before(thread)
     context = {
         "thread": thread,
         "current": str(thread.pk) if thread else "",
@@ -97,16 +99,43 @@ def _chat(request: HttpRequest, thread: Any) -> HttpResponse:
         "around": around,
         "examples": _examples(),
         "max_text": MAX_TEXT_LENGTH,
-        "page": _page(thread, around),
+        "agent": before.agent,
+        "page": _page(thread, around, before),
     }
     return render(request, "chat/chat.html", context)
 
 
-def _page(thread: Any, around: Surroundings) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What the thread's newest message was sent with: the next one is too, unless the person chooses otherwise."""
+
+    agent: str = LEAD_AGENT
+    delegation: bool = True
+
+
+def _before(thread: Any) -> _Before:
+    newest = Run.objects.filter(thread_id=thread.pk).order_by("-created_at", "-pk") if thread else Run.objects.none()
+    found = newest.values_list("agent", "options").first()
+    return _Before(found[0], found[1].get("subagent_enabled") is not False) if found else _Before()
+
+
+def _page(thread: Any, around: Surroundings, before: _Before) -> dict[str, Any]:
     """What the modules need to know, read from a JSON block: addresses, limits, words."""
     return {
         "thread": str(thread.pk) if thread else None,
         "speaker": _speaker(thread),
+        "lead": LEAD_AGENT,
+        "agent": before.agent,
+        "delegation": before.delegation,
+        "agents": {
+            agent.name: {
+                "label": agent.label,
+                "about": agent.about,
+                "callables": agent.callables,
+                "off": agent.delegation_off is not None,
+            }
+            for agent in around.agents
+        },
         "now": timezone.now().isoformat(),
         "language": get_language(),
         "max_text": MAX_TEXT_LENGTH,

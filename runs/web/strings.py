@@ -87,6 +87,8 @@ def _cards() -> dict[str, str]:
 def _conversation() -> dict[str, str]:
     return {
         "lead_agent": _("Lead agent"),
+        "ask": _("Ask %(name)s"),
+        "agent_gone": _("“%(name)s” can no longer be used. The next message goes to another agent."),
         "you": _("You"),
         "working": _("Working"),
         "waiting_children": _("Waiting for its subagents"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from engine.config.expand import expand_model
+from runs import agents
 from subagents import registry
 from subagents.errors import ConfigRefused
 
@@ -30,6 +31,7 @@ class Surroundings:
     """`refused` is the first problem of a configuration that cannot be used at all; then nobody can be called."""
 
     callables: tuple[Callable, ...] = ()
+    agents: tuple[agents.Choice, ...] = ()
     max_total: int = 0  # delegations per run
     max_concurrent: int = 0  # delegations at once
     demo: bool = False
@@ -50,6 +52,7 @@ def surroundings() -> Surroundings:
             )
             for entry in now.catalogue.runnable.values()
         ),
+        agents=agents.choices(now),
         max_total=now.config.subagents.max_total_per_run,
         max_concurrent=now.config.subagents.max_concurrent,
         demo=answers_from_demo(now.config),

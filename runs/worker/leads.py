@@ -11,11 +11,11 @@ from engine.errors import EngineError, UnknownModel
 from engine.limits import Limits, TokenLimit, clamp
 from engine.tools.names import BASH
 from engine.tools.registry import tool_names
+from runs.agents import reach
 from runs.options import MAX_TOTAL
 from runs.statuses import DelegationOff, ErrorCode
 from subagents import registry
 from subagents.errors import UnknownAgent
-from subagents.scope import ScopeKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,10 +34,10 @@ class CannotRun(Exception):
         self.code = code
 
 
-def lead_of(run: Run) -> LeadDefinition:
+def lead_of(run: Run, now: Registry) -> LeadDefinition:
     """The agent as it is now. Raises CannotRun for one that was deleted or switched off since the message was sent."""
     try:
-        return registry.lead(run.agent)
+        return now.lead(run.agent)
     except UnknownAgent as fault:
         raise CannotRun(ErrorCode.AGENT_UNKNOWN, str(fault)) from fault
 
@@ -49,7 +49,7 @@ def lead_definition(run: Run, lead: LeadDefinition, now: Registry, models: Model
     return {
         "agent": lead.name,
         "display_name": str(lead.display_name),
-        "version": getattr(lead, "version", None),
+        "version": lead.version,
         "system_prompt": lead.system_prompt,
         "model": resolved(models, run.options.get("model_name"), lead.model),
         "tools": list(tools),
@@ -59,21 +59,8 @@ def lead_definition(run: Run, lead: LeadDefinition, now: Registry, models: Model
 
 
 def permitted(run: Run, lead: LeadDefinition, now: Registry) -> tuple[tuple[str, ...], DelegationOff | None]:
-    """Whom the run may call, and why nobody when that is so.
-
-    The agent's own settings are bounds: no request opens them again.
-    Source: product.md §4.
-    """
-    if lead.scope.kind is ScopeKind.NONE:
-        return (), DelegationOff.SCOPE_NONE
-    if not lead.subagent_enabled:
-        return (), DelegationOff.AGENT
-    if not run.options.get("subagent_enabled", True):
-        return (), DelegationOff.REQUEST
-    names = lead.scope.resolve(now.catalogue)
-    if not names:
-        return (), DelegationOff.SCOPE_EMPTY if lead.scope.kind is ScopeKind.ONLY else DelegationOff.NOBODY
-    return names, None
+    """Whom the run may call, and why nobody when that is so."""
+    return reach(lead, now, asked=run.options.get("subagent_enabled", True) is not False)
 
 
 def clamped(run: Run, limits: Mapping[str, Any]) -> dict[str, list[int]]:

@@ -40,6 +40,7 @@ from runs.worker.leads import (
 )
 from runs.workspaces import workspace_folder
 from subagents import registry
+from subagents.leads import DEFAULT_LEAD
 from subagents.matching import Refusal
 
 if TYPE_CHECKING:
@@ -89,11 +90,12 @@ class Dispatch:
 
 def plan_for(run: Run) -> Plan:
     """The plan of a run. Raises CannotRun."""
-    now = registry.current()
+    # An agent that has just been switched off or changed counts as it is now, not as it was a second ago.
+    now = registry.current(fresh=not run.definition and run.agent != DEFAULT_LEAD)
     models = model_registry(now)
     if run.definition:
         return _plan(run, run.definition, now, models, snapshot={})
-    lead = lead_of(run)
+    lead = lead_of(run, now)
     written = lead_definition(run, lead, now, models)
     allowed, why_nobody = permitted(run, lead, now)
     definition = cast("dict[str, Any]", clean_json({**written, "delegation_enabled": why_nobody is None}))

@@ -7,10 +7,14 @@ const GROWS_TO_PIXELS = 260;
 
 export class Composer {
   /**
-   * `key` names the draft and the switch in local storage; `onSend({ text, options })` resolves to { ok, message }.
+   * `key` names the draft and the choices in local storage; `onSend({ text, options })` resolves to { ok, message }.
+   * `agents` are those to choose from, `agent` and `delegation` what the thread's newest message was sent with.
    */
-  constructor(form, { key, maxCharacters, onSend }) {
-    Object.assign(this, { form, key, maxCharacters, onSend });
+  constructor(form, { key, maxCharacters, agents = {}, agent = '', delegation = true, onSend, onAgent = () => {} }) {
+    Object.assign(this, { form, key, maxCharacters, agents, onSend, onAgent });
+    this.before = { agent, delegation };
+    this.about = form.querySelector('[data-part="about"]');
+    this.pick = form.querySelector('[data-part="agent"]');
     this.box = form.querySelector('textarea');
     this.button = form.querySelector('[data-part="send"]');
     this.delegation = form.querySelector('[data-part="delegation"]');
@@ -23,8 +27,34 @@ export class Composer {
   restore() {
     // A reload may have brought the browser's own copy back; the newer one is what was saved last.
     this.box.value = recall(`draft:${this.key}`) ?? this.box.value;
-    this.delegation.checked = recall(`delegation:${this.key}`) !== 'off';
+    const chosen = recall(`agent:${this.key}`);
+    const wanted = Object.hasOwn(this.agents, chosen ?? '') ? chosen : this.before.agent;
+    const gone = !Object.hasOwn(this.agents, wanted);
+    if (gone) this.pick.selectedIndex = 0;
+    else this.pick.value = wanted;
+    const switched = recall(`delegation:${this.key}`);
+    this.wantsDelegation = switched ? switched === 'on' : this.before.delegation;
+    this.showAgent();
+    if (gone && this.pick.options.length) this.sayGone(wanted);
     this.grow();
+  }
+
+  /** What belongs to the chosen agent. An agent that may call nobody cannot be switched on here. */
+  showAgent() {
+    const agent = Object.hasOwn(this.agents, this.pick.value) ? this.agents[this.pick.value] : null;
+    this.about.hidden = this.pick.closest('[data-part="pick"]').hidden || !agent?.about;
+    this.about.textContent = agent?.about ?? '';
+    this.about.classList.remove('gone');
+    this.delegation.disabled = agent?.off === true;
+    this.delegation.checked = this.wantsDelegation && !this.delegation.disabled;
+    if (agent) this.box.placeholder = t('ask', { name: agent.label });
+    this.onAgent(this.pick.value);
+  }
+
+  sayGone(name) {
+    this.about.hidden = false;
+    this.about.textContent = t('agent_gone', { name });
+    this.about.classList.add('gone');
   }
 
   listen() {
@@ -36,7 +66,11 @@ export class Composer {
       event.preventDefault();
       this.send();
     });
-    this.delegation.addEventListener('change', () => keep(`delegation:${this.key}`, this.delegation.checked ? 'on' : 'off'));
+    this.delegation.addEventListener('change', () => {
+      this.wantsDelegation = this.delegation.checked;
+      keep(`delegation:${this.key}`, this.wantsDelegation ? 'on' : 'off');
+    });
+    this.pick.addEventListener('change', () => { keep(`agent:${this.key}`, this.pick.value); this.showAgent(); });
   }
 
   put(text) {
@@ -46,7 +80,8 @@ export class Composer {
   }
 
   options() {
-    return { subagent_enabled: this.delegation.checked };
+    const options = { subagent_enabled: this.wantsDelegation };
+    return this.pick.value ? { ...options, agent_name: this.pick.value } : options;
   }
 
   async send() {
@@ -61,8 +96,15 @@ export class Composer {
     // Whatever was typed meanwhile belongs to the next message.
     this.box.value = this.box.value.startsWith(text) ? this.box.value.slice(text.length) : this.box.value;
     keep(`draft:${this.key}`, this.box.value);
+    this.remembered();
     this.say('');
     this.grow();
+  }
+
+  /** The thread knows the choices now: what its newest message was sent with. */
+  remembered() {
+    keep(`agent:${this.key}`, '');
+    keep(`delegation:${this.key}`, '');
   }
 
   faultOf(text) {

@@ -13,7 +13,7 @@ const ENDING = {
 };
 
 export class Conversation {
-  /** `actions`: { cancel(runId), sendNow(runId), remove(runId), pageOf(threadId), speaker: who answers }. */
+  /** `actions`: { cancel(runId), sendNow(runId), remove(runId), pageOf(threadId), speakerOf(run): who answers }. */
   constructor(root, actions) {
     this.root = root;
     this.actions = actions;
@@ -57,7 +57,7 @@ export class Conversation {
   }
 
   paintAnswer(state, known, message, index, now) {
-    known.node ??= answer(known, message, continues(state, index) ? '' : this.actions.speaker);
+    known.node ??= answer(known, message, continues(state, index) ? '' : this.actions.speakerOf(state.runs[message.runId]));
     paintProse(known, message);
     const tasks = message.calls.map((call) => state.tasks[state.taskOfCall[call.id]]).filter(Boolean);
     if (tasks.length) {

@@ -44,9 +44,9 @@ function sinceStart(run, now) {
 }
 
 export class Dock {
-  constructor(root, { maxTotal, maxConcurrent, speaker, onChoose }) {
+  constructor(root, { maxTotal, maxConcurrent, speakerOf, onChoose }) {
     this.part = (name) => root.querySelector(`[data-part="${name}"]`);
-    Object.assign(this, { maxTotal, maxConcurrent, speaker, onChoose });
+    Object.assign(this, { maxTotal, maxConcurrent, speakerOf, onChoose });
     this.rows = new Map();
     this.lanes = new Map();
   }
@@ -93,7 +93,7 @@ export class Dock {
     const tasks = tasksOfLatestRun(state);
     const ends = [run, ...tasks].map((item) => (item.endedAt ? Date.parse(item.endedAt) : now));
     const scale = { from: Date.parse(run.startedAt), until: Math.max(...ends) };
-    const lanes = [this.lane(run.id, this.speaker, run, scale, now), ...tasks.map((task) => this.lane(task.id, task.subagent || task.name, task, scale, now))];
+    const lanes = [this.lane(run.id, this.speakerOf(run), run, scale, now), ...tasks.map((task) => this.lane(task.id, task.subagent || task.name, task, scale, now))];
     arrange(this.part('lanes'), lanes);
     const [zero, middle, full] = this.part('axis').children;
     const length = (scale.until - scale.from) / 1000;

@@ -45,14 +45,15 @@ const onRun = (verb) => async (runId) => {
   return ok;
 };
 
-const speaker = page.speaker || t('lead_agent');
+/** Who answers in a run: the subagent whose thread this is, or the agent it was sent to. */
+const speakerOf = (run) => page.speaker || page.agents[run?.agent]?.label || (!run?.agent || run.agent === page.lead ? t('lead_agent') : run.agent);
 const conversation = new Conversation(part('messages'), {
   cancel: onRun('cancel'), sendNow: onRun('send-now'), remove: onRun('remove'),
-  pageOf: (threadId) => `${page.urls.chat}${threadId}/`, speaker,
+  pageOf: (threadId) => `${page.urls.chat}${threadId}/`, speakerOf,
 });
 const strip = part('strip') && new Strip(part('strip'));
 const dock = new Dock(document.getElementById('dock'), {
-  maxTotal: page.max_total, maxConcurrent: page.max_concurrent, speaker, onChoose: showTask,
+  maxTotal: page.max_total, maxConcurrent: page.max_concurrent, speakerOf, onChoose: showTask,
 });
 
 // --- Painting ---------------------------------------------------------------------------------------------------
@@ -160,7 +161,16 @@ function showMoments() {
 const form = part('composer');
 const composer = form && new Composer(form, {
   key: page.thread ?? 'new', maxCharacters: page.max_text, onSend: page.thread ? say : start,
+  agents: page.agents, agent: page.agent, delegation: page.delegation, onAgent: showRoster,
 });
+
+/** Of the subagents on the welcome page, those that the chosen agent may call. */
+function showRoster(name) {
+  const callables = new Set(page.agents[name]?.callables ?? []);
+  for (const place of document.querySelectorAll('[data-part="roster"] > li')) place.hidden = !callables.has(place.dataset.name);
+  const title = part('roster-title');
+  if (title) title.hidden = callables.size === 0;
+}
 
 async function say(message) {
   const answer = await act('messages', message);
@@ -173,7 +183,7 @@ async function start(message) {
   const answer = await post(page.urls.start, message);
   if (!answer.ok) return answer;
   keep('draft:new', '');
-  if (!message.options.subagent_enabled) keep(`delegation:${answer.body.thread_id}`, 'off');
+  composer.remembered();
   location.assign(answer.body.url);
   return answer;
 }
