@@ -6,12 +6,13 @@ import pytest
 from django.test import AsyncClient, Client
 
 from runs.relay import Relay, relay
+from tests.web.browsing import BACKEND, owner, server, tab
 from tests.web.log_writer import LogWriter, person
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-BACKEND = "django.contrib.auth.backends.ModelBackend"
+__all__ = ["BACKEND", "owner", "server", "tab"]
 
 
 @pytest.fixture

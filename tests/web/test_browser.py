@@ -2,98 +2,24 @@
 
 from __future__ import annotations
 
-import socket
-import sys
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from axe_playwright_python.async_playwright import Axe
 from django.conf import settings
-from django.test import Client
-from playwright.async_api import BrowserContext, Page, async_playwright, expect
+from playwright.async_api import expect
 
 from runs.event_types import Delta, RunEnded, RunStarted, TaskEnded, TaskStarted, TaskStep
 from runs.models import Run, Thread
-from tests.site.processes import Spoken
 from tests.web import histories
-from tests.web.chromium import launch
-from tests.web.conftest import BACKEND
-from tests.web.log_writer import LogWriter, person
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+from tests.web.browsing import opened
+from tests.web.log_writer import LogWriter
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
 PATIENCE_MS = 20_000  # for a page that waits between attempts, on a busy machine
 WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
-
-
-class Server:
-    def __init__(self, environment: dict[str, str]) -> None:
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            self.port = taken.getsockname()[1]
-        self.environment = environment
-        self.address = f"http://127.0.0.1:{self.port}"
-        self.process: Spoken | None = None
-
-    def start(self) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "uvicorn",
-            "deerflow_site.asgi:application",
-            "--port",
-            str(self.port),
-            "--no-access-log",
-        ]
-        self.process = Spoken(command, self.environment)
-        self.process.wait_for("Uvicorn running")
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.close()
-            self.process = None
-
-
-@pytest.fixture
-def server(transactional_db: None, child_environment: dict[str, str]) -> Iterator[Server]:
-    # The session was signed here and is read there.
-    running = Server({**child_environment, "SECRET_KEY": settings.SECRET_KEY})
-    running.start()
-    yield running
-    running.stop()
-
-
-@pytest.fixture
-def owner(transactional_db: None) -> Any:
-    return person("lin")
-
-
-@pytest.fixture
-async def tab(server: Server, owner: Any) -> AsyncIterator[BrowserContext]:
-    """A browser signed in as lin. A fault on the page or in its console fails the test."""
-    client = Client()
-    await sync_to_async(client.force_login)(owner, backend=BACKEND)
-    session = client.cookies[settings.SESSION_COOKIE_NAME].value
-    faults: list[str] = []
-    async with async_playwright() as playwright, await launch(playwright) as chromium:
-        context = await chromium.new_context(viewport={"width": 1440, "height": 900}, base_url=server.address)
-        context.set_default_timeout(10_000)
-        await context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": server.address}])
-        context.on("weberror", lambda fault: faults.append(str(fault.error)))
-        context.on("console", lambda said: faults.append(said.text) if "Content Security" in said.text else None)
-        yield context
-    assert faults == []
-
-
-async def opened(tab: BrowserContext, log: LogWriter | None = None) -> Page:
-    page = await tab.new_page()
-    await page.goto(f"/chat/{log.thread.pk}/" if log else "/chat/")
-    await page.wait_for_selector("html[data-ready]")
-    return page
 
 
 def new_log(owner: Any, **fields: Any) -> LogWriter:
@@ -225,7 +151,7 @@ async def test_enter_sends_and_what_waits_can_be_taken_back(tab, owner):
     await expect(page.locator(".strip [data-part=what]")).to_have_text("Waiting for a free worker")
     await expect(page.locator("[data-part=delegation]")).not_to_be_checked()
     options = await sync_to_async(lambda: Run.objects.get().options)()
-    assert options == {"subagent_enabled": False}
+    assert options == {"subagent_enabled": False, "agent_name": "lead_agent"}
 
     await page.get_by_label("Message", exact=True).fill("And then?")
     await page.keyboard.press("Enter")

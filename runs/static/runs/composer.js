@@ -16,6 +16,7 @@ export class Composer {
     this.about = form.querySelector('[data-part="about"]');
     this.pick = form.querySelector('[data-part="agent"]');
     this.box = form.querySelector('textarea');
+    this.placeholder = this.box.placeholder; // the default lead's, which stands first
     this.button = form.querySelector('[data-part="send"]');
     this.delegation = form.querySelector('[data-part="delegation"]');
     this.fault = form.querySelector('[data-part="fault"]');
@@ -47,7 +48,7 @@ export class Composer {
     this.about.classList.remove('gone');
     this.delegation.disabled = agent?.off === true;
     this.delegation.checked = this.wantsDelegation && !this.delegation.disabled;
-    if (agent) this.box.placeholder = t('ask', { name: agent.label });
+    this.box.placeholder = agent && this.pick.selectedIndex > 0 ? t('ask', { name: agent.label }) : this.placeholder;
     this.onAgent(this.pick.value);
   }
 

@@ -24,7 +24,7 @@ from runs.worker.host import RunHost
 from runs.workspaces import workspace_folder
 from subagents import registry
 from subagents.errors import NameTaken
-from subagents.kinds import SUBAGENT
+from subagents.kinds import AGENT, SUBAGENT
 from subagents.services import Actor, create, replace
 from tests.scripted_model.strict import faults
 from tests.site.processes import eventually
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from runs.transcript import WireMessage
+    from subagents.custom_agents import CustomAgent
     from subagents.definitions import Definition
     from tests.scripted_model import ScriptedModel
 
@@ -115,14 +116,21 @@ class House:
     def manage(self, name: str, **fields: Any) -> Definition:
         """Store a managed subagent; saving it again replaces it."""
         written = {"name": name, "description": f"Does {name}.", "system_prompt": f"You are {name}.", **fields}
+        return self._stored(SUBAGENT, written)
+
+    def agent(self, name: str, **fields: Any) -> CustomAgent:
+        """Store a custom agent; saving it again replaces it."""
+        return self._stored(AGENT, {"name": name, "system_prompt": f"You are {name}.", **fields})
+
+    def _stored(self, kind: Any, written: dict[str, Any]) -> Any:
         actor = Actor(label="test")
         try:
-            return create(SUBAGENT, written, actor=actor)
+            return create(kind, written, actor=actor)
         except NameTaken:
-            version = registry.store(SUBAGENT).get(name).version
-            return replace(SUBAGENT, name, written, expected_version=version, actor=actor)
+            version = registry.store(kind).get(written["name"]).version
+            return replace(kind, written["name"], written, expected_version=version, actor=actor)
 
-    def ask(self, prompt: str, *, thread: Thread | None = None, agent: str = "lead_agent", **options: Any) -> Run:
+    def ask(self, prompt: str, *, thread: Thread | None = None, agent: str | None = None, **options: Any) -> Run:
         thread = thread or services.create_thread(owner=self.owner)
         return services.start_run(thread=thread, text=prompt, agent=agent, options=options)
 

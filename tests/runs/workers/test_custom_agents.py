@@ -42,7 +42,7 @@ def roster_of(call: ModelCall) -> list[str]:
 
 
 def refusals(house: House, run: Run) -> list[str]:
-    return [str(result["content"]) for result in house.results(run) if "child_run_id" not in result["artifact"]]
+    return [str(result["content"]) for result in house.results(run) if "child_run_id" not in result.get("artifact", {})]
 
 
 # --- What it runs with ------------------------------------------------------------------------------------------

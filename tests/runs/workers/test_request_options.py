@@ -128,7 +128,7 @@ def test_what_cannot_run_ends_with_its_reason_and_leaves_the_thread_usable(
     assert words in run.error
     assert model.requests == []
     model.replies(["Better now."])
-    again = house.answer("Once more", thread=run.thread)
+    again = house.answer("Once more", thread=run.thread, agent="lead_agent")
     assert again.status == RunStatus.SUCCESS
     assert house.said(again) == "Better now."
 
