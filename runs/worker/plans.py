@@ -91,7 +91,8 @@ class Dispatch:
 def plan_for(run: Run) -> Plan:
     """The plan of a run. Raises CannotRun."""
     # An agent that has just been switched off or changed counts as it is now, not as it was a second ago.
-    now = registry.current(fresh=not run.definition and run.agent != DEFAULT_LEAD)
+    at_once = not run.definition and run.agent != DEFAULT_LEAD
+    now = registry.current(max_age=0) if at_once else registry.current()
     models = model_registry(now)
     if run.definition:
         return _plan(run, run.definition, now, models, snapshot={})
