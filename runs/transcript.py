@@ -38,6 +38,18 @@ def to_json(value: object) -> str:
         return json.dumps(storable, ensure_ascii=False, default=str)
 
 
+def from_json(text: str | bytes) -> Any:
+    """Read a stored row. Raises ValueError for what is no JSON.
+
+    What this house writes is always clean; a row that came in another way may hold halves of characters or NaN,
+    which are replaced rather than hiding the row and all behind it.
+    """
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return clean_json(json.loads(text))
+
+
 NOT_ANSWERED = "Not answered: the run was stopped before this call had a result."
 
 
@@ -78,7 +90,7 @@ def load(thread_ids: Iterable[UUID]) -> dict[UUID, list[WireMessage]]:
         with connection.cursor() as cursor:
             cursor.execute(statement, wanted)
             for thread_id, text in cursor.fetchall():
-                found[as_uuid(thread_id)].append(orjson.loads(text))
+                found[as_uuid(thread_id)].append(from_json(text))
     return found
 
 
@@ -104,7 +116,7 @@ def _newest(thread_id: UUID, limit: int) -> list[WireMessage]:
     statement = "SELECT data FROM runs_message WHERE thread_id = %s ORDER BY seq DESC LIMIT %s"
     with connection.cursor() as cursor:
         cursor.execute(statement, [key_of(thread_id), limit])
-        return [orjson.loads(text) for (text,) in cursor.fetchall()]
+        return [from_json(text) for (text,) in cursor.fetchall()]
 
 
 def last_answer(messages: Iterable[WireMessage]) -> str:

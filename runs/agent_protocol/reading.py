@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import orjson
 from django.db import connection
 
 from runs import rows, services
@@ -14,6 +13,7 @@ from runs.event_types import EventType
 from runs.models import Event, Message, Run, Thread
 from runs.rows import key_of
 from runs.statuses import TO_LANGGRAPH, ThreadStatus
+from runs.transcript import from_json
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -88,7 +88,7 @@ def replies_under_way(thread_id: UUID, run_id: UUID, upto: int) -> dict[str, str
     stored = told.filter(type=EventType.MESSAGE).order_by("-seq").values_list("seq", flat=True).first() or 0
     texts: dict[str, str] = {}
     for row in told.filter(type=EventType.DELTA, seq__gt=stored).order_by("seq").values_list("data", flat=True):
-        piece = orjson.loads(row)
+        piece = from_json(row)
         texts[piece["id"]] = texts.get(piece["id"], "") + piece["text"]
     return texts
 

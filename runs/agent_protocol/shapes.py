@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from runs.explain import why
 from runs.statuses import TO_LANGGRAPH, RunStatus
+from runs.transcript import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +22,16 @@ if TYPE_CHECKING:
 _ASSISTANTS = uuid.UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
 
 
+def _bytes(value: Any) -> bytes:
+    """JSON of rows; what no encoder takes, which only a row from elsewhere holds, is replaced."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return to_json(value).encode()
+
+
 def json_response(body: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    content = body if isinstance(body, bytes) else orjson.dumps(body)
+    content = body if isinstance(body, bytes) else _bytes(body)
     return Response(content, status_code=status, headers=headers, media_type="application/json")
 
 
@@ -33,7 +42,7 @@ def assistant_id(name: str) -> str:
 
 def thread_object(thread: Thread, values: bytes | None, error: dict[str, str] | None = None) -> bytes:
     """A thread; `values` is its state as JSON, None before the first message."""
-    head = orjson.dumps(
+    head = _bytes(
         {
             "thread_id": str(thread.pk),
             "created_at": thread.created_at.isoformat(),

@@ -11,6 +11,7 @@ import orjson
 from runs.event_types import EventType
 from runs.relay import relay
 from runs.statuses import RunStatus
+from runs.transcript import from_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -86,7 +87,7 @@ class Frames:
             yield from self._message(row)
 
     def _delta(self, row: LogRow) -> Iterator[Body]:
-        piece = orjson.loads(row.data)
+        piece = from_json(row.data)
         text = self._partial[piece["id"]] = self._partial.get(piece["id"], "") + piece["text"]
         if "messages-tuple" in self._modes:
             chunk = {"type": "AIMessageChunk", "id": piece["id"], "content": piece["text"]}
@@ -97,7 +98,7 @@ class Frames:
     def _message(self, row: LogRow) -> Iterator[Body]:
         raw = row.data.encode()
         if self._modes != {"values"}:
-            message = orjson.loads(raw)
+            message = from_json(raw)
             if message["type"] not in {"human", "system"}:  # what somebody said, and summaries: no step of the agent
                 yield from self._step(message, raw)
         if "values" in self._modes:
@@ -117,7 +118,7 @@ class Frames:
 
     def _end(self, row: LogRow) -> Iterator[Body]:
         self.end_seq = row.seq
-        ending = orjson.loads(row.data)
+        ending = from_json(row.data)
         if ending.get("status") in _FAILED:
             name = ending.get("error_code") or ending["status"]
             self.error = {"error": name, "message": ending.get("error") or ending.get("why", "")}

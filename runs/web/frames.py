@@ -11,13 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import orjson
 from django.utils import translation
 
 from engine.text import shorten
 from runs.event_types import EventType
 from runs.explain import clamps_in_words, why, why_no_delegation
-from runs.transcript import text_of
+from runs.transcript import from_json, text_of
 from runs.web.markdown import to_html
 from runs.web.streaming import StreamedReply
 
@@ -159,8 +158,8 @@ def salient_argument(arguments: object) -> str:
 
 def _payload(text: str) -> dict[str, Any]:
     try:
-        payload = orjson.loads(text)
-    except orjson.JSONDecodeError:
+        payload = from_json(text)
+    except ValueError:
         return {}
     return payload if isinstance(payload, dict) else {}
 

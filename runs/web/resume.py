@@ -6,11 +6,11 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-import orjson
 from channels.db import database_sync_to_async
 
 from runs.event_types import EventType
 from runs.models import Event, Thread
+from runs.transcript import from_json
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -47,8 +47,8 @@ def open_reply(thread_id: UUID, after: int) -> list[Event]:
         return []
     began = closing.seq if closing is not None else 0
     deltas = list(run.filter(type=EventType.DELTA, seq__gt=began).order_by("seq"))
-    key = orjson.loads(last.data).get("id")
-    return [delta for delta in deltas if orjson.loads(delta.data).get("id") == key]
+    key = from_json(last.data).get("id")
+    return [delta for delta in deltas if from_json(delta.data).get("id") == key]
 
 
 def may_read(user: AbstractBaseUser | AnonymousUser, thread_id: UUID) -> bool:
