@@ -13,6 +13,7 @@ from django.db.models import Max
 from runs.event_types import EventType
 from runs.models import Event, Thread
 from runs.rows import as_uuid, key_of
+from runs.transcript import readable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,7 @@ def _read_into(found: dict[UUID, list[LogRow]], cursors: Mapping[UUID, int], lim
     with connection.cursor() as cursor:
         cursor.execute(f"{_SELECT} WHERE {condition} ORDER BY e.thread_id, e.seq LIMIT %s", [*places, limit])
         for row in cursor.fetchall():
-            found[as_uuid(row[0])].append(LogRow(row[1], as_uuid(row[2]), row[3], _time(row[4]), row[5] or "{}"))
+            found[as_uuid(row[0])].append(LogRow(row[1], as_uuid(row[2]), row[3], _time(row[4]), readable(row[5] or "{}")))
 
 
 def settled_upto(thread_id: UUID) -> dict[UUID, int]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 WireMessage = dict[str, Any]
+_SUSPICIOUS = ("\\ud", "\\uD", "NaN", "Infinity")  # in a row of ours these are words of somebody's text at most
 _NEWEST = 4  # messages among which the last answer nearly always is
 _ALL = 2**31 - 1
 
@@ -48,6 +49,13 @@ def from_json(text: str | bytes) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return clean_json(json.loads(text))
+
+
+def readable(text: str) -> str:
+    """A stored row as every reader of JSON takes it; the row itself, unless it came from elsewhere. See `from_json`."""
+    if not any(mark in text for mark in _SUSPICIOUS):
+        return text
+    return to_json(from_json(text))
 
 
 NOT_ANSWERED = "Not answered: the run was stopped before this call had a result."

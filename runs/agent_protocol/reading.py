@@ -13,7 +13,7 @@ from runs.event_types import EventType
 from runs.models import Event, Message, Run, Thread
 from runs.rows import key_of
 from runs.statuses import TO_LANGGRAPH, ThreadStatus
-from runs.transcript import from_json
+from runs.transcript import from_json, readable
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -29,7 +29,7 @@ def messages_upto(thread_id: UUID, seq: int | None = None) -> list[str]:
     select = f"SELECT data FROM {Message._meta.db_table} WHERE thread_id = %s AND seq <= %s ORDER BY seq"
     with connection.cursor() as cursor:
         cursor.execute(select, [key_of(thread_id), _LAST_SEQ if seq is None else seq])
-        return [data for (data,) in cursor.fetchall()]
+        return [readable(data) for (data,) in cursor.fetchall()]
 
 
 def thread_exists(thread_id: UUID) -> bool:
