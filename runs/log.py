@@ -58,7 +58,9 @@ def _read_into(found: dict[UUID, list[LogRow]], cursors: Mapping[UUID, int], lim
     with connection.cursor() as cursor:
         cursor.execute(f"{_SELECT} WHERE {condition} ORDER BY e.thread_id, e.seq LIMIT %s", [*places, limit])
         for row in cursor.fetchall():
-            found[as_uuid(row[0])].append(LogRow(row[1], as_uuid(row[2]), row[3], _time(row[4]), readable(row[5] or "{}")))
+            found[as_uuid(row[0])].append(
+                LogRow(row[1], as_uuid(row[2]), row[3], _time(row[4]), readable(row[5] or "{}"))
+            )
 
 
 def settled_upto(thread_id: UUID) -> dict[UUID, int]:

@@ -97,13 +97,18 @@ def test_a_child_that_did_not_finish_says_why_and_what_it_had(ending):
 def test_usage_is_counted_once_and_unknown_stays_unknown():
     run = started()
     meter, counters = Meter(run), Counters()
+    counters.model_calls = 1
     meter.count(ai("no usage"), counters)
     assert (meter.model_calls, meter.total_tokens) == (1, None)
-    counters.tokens, counters.tokens_estimated = 7, True  # what the guard made of the silent reply
+    counters.model_calls, counters.tokens, counters.tokens_estimated = (
+        2,
+        7,
+        True,
+    )  # what the guard made of the silent reply
     usage = {"input_tokens": 10, "output_tokens": 5, "input_token_details": {"cache_read": 4}}
     meter.count({**ai("x"), "usage_metadata": usage}, counters)
     meter.count({"type": "tool", "content": "", "usage_metadata": usage}, counters)
-    assert meter.changes() == {
+    assert meter.changes(counters) == {
         "model_calls": 2,
         "input_tokens": 10,
         "output_tokens": 5,
