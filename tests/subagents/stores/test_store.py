@@ -15,23 +15,13 @@ from subagents.stores.base import Contents, Found, Store
 from subagents.stores.database import DatabaseStore
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_django.fixtures import Settings
-
     from subagents.registry import Backend
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("write_config")]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
 def kind(request: pytest.FixtureRequest) -> Kind[Any]:
-    return request.param
-
-
-@pytest.fixture(params=["db", "file"])
-def backend(request: pytest.FixtureRequest, tmp_path: Path, settings: Settings) -> Backend:
-    settings.DEER_FLOW_HOME = tmp_path
     return request.param
 
 

@@ -14,11 +14,9 @@ from subagents.kinds import SUBAGENT
 from subagents.services import Actor
 
 if TYPE_CHECKING:
-    from pytest_django.fixtures import Settings
-
     from tests.subagents.conftest import WriteConfig
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 ROUNDS = 25
 WRITER = f"""
 import django
@@ -44,12 +42,10 @@ for _round in range({ROUNDS}):
 
 @pytest.mark.workers
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("backend", ["db", "file"])
 def test_two_processes_lose_no_update_and_tear_no_file(
-    backend: str, write_config: WriteConfig, settings: Settings, tmp_path: Path, child_environment: dict[str, str]
+    write_config: WriteConfig, tmp_path: Path, child_environment: dict[str, str]
 ):
-    settings.DEER_FLOW_HOME = tmp_path
-    path = write_config(f"agent_storage: {{backend: {backend}}}")
+    path = write_config("")
     scout: dict[str, Any] = {"name": "scout", "description": "Finds.", "system_prompt": "Look.", "max_turns": 1}
     services.create(SUBAGENT, scout, actor=Actor(label="test"))
     environment = {

@@ -1,66 +1,22 @@
 from __future__ import annotations
 
-import errno
-import json
-import os
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
-from django.contrib.auth import get_user_model
-from django.db.models import F
 
 from subagents import registry, services
 from subagents.definitions import Source
-from subagents.errors import InvalidDefinition, NameTaken, NotFound, ReadOnly, StaleVersion, StorageFailed
-from subagents.kinds import AGENT, KINDS, SUBAGENT, Kind
-from subagents.services import Actor
-from subagents.stores.database import MODELS
+from subagents.errors import InvalidDefinition, NameTaken, NotFound, ReadOnly, StaleVersion
+from subagents.kinds import AGENT, SUBAGENT, Kind
+from tests.subagents.stores.changing import TESTER, both_kinds, document, history, make
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_django.fixtures import Settings
-
     from tests.subagents.conftest import SaveManaged, WriteConfig
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("write_config")]
 
 SCOUT_IN_CONFIG = "subagents: {custom_agents: {scout: {description: Finds things., system_prompt: Look.}}}"
-TESTER = Actor(label="test")
-
-only_files = pytest.mark.parametrize("backend", ["file"])
-both_kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-
-
-def document(name: str = "scout", **fields: Any) -> dict[str, Any]:
-    return {"name": name, "description": f"Finds {name}.", "system_prompt": "Look.", **fields}
-
-
-def make(kind: Kind[Any], name: str = "scout", **fields: Any) -> Any:
-    return services.create(kind, document(name, **fields), actor=TESTER)
-
-
-def history(kind: Kind[Any], name: str = "scout") -> list[str]:
-    return [revision.action for revision in services.revisions(kind, name)]
-
-
-@pytest.fixture(params=["db", "file"])
-def backend(request: pytest.FixtureRequest) -> str:
-    """Every rule here holds for both."""
-    return str(request.param)
-
-
-@pytest.fixture(autouse=True)
-def write_config(write_config: WriteConfig, backend: str, tmp_path: Path, settings: Settings) -> WriteConfig:
-    settings.DEER_FLOW_HOME = tmp_path
-
-    def write(text: str) -> Path:
-        return write_config(f"{text}\nagent_storage: {{backend: {backend}}}\n")
-
-    write("")
-    return write
 
 
 # --- Names ----------------------------------------------------------------------------------------------------
@@ -238,119 +194,6 @@ def test_many_are_switched_with_one_entry_each_and_every_outcome_is_told(write_c
 def test_switching_a_built_in_one_is_refused(write_config: WriteConfig):
     outcome = services.set_enabled(SUBAGENT, ["bash"], False, actor=TESTER)
     assert isinstance(outcome["bash"], ReadOnly)
-
-
-# --- History --------------------------------------------------------------------------------------------------
-@both_kinds
-def test_each_change_is_a_revision_with_author_and_the_whole_document(write_config: WriteConfig, kind: Kind[Any]):
-    ada = get_user_model().objects.create_user("ada")
-    made = services.create(kind, document(), actor=Actor(user=ada))
-    services.update(kind, "scout", {"enabled": False}, expected_version=made.version, actor=TESTER)
-    newest, first = services.revisions(kind, "scout")
-    assert (first.number, first.author, first.author_label) == (1, ada, "ada")
-    assert (newest.number, newest.action, newest.author, newest.author_label) == (2, "disabled", None, "test")
-    assert newest.document == {**kind.to_plain(made), "enabled": False}
-    ada.delete()
-    first.refresh_from_db()
-    assert (first.author, first.author_label) == (None, "ada")
-
-
-@both_kinds
-def test_what_a_person_does_is_in_the_log_of_the_admin(write_config: WriteConfig, kind: Kind[Any]):
-    actor = Actor(user=get_user_model().objects.create_user("ada"))
-    made = services.create(kind, document(), actor=actor)
-    made = services.update(kind, "scout", {"enabled": False}, expected_version=made.version, actor=actor)
-    services.delete(kind, "scout", expected_version=made.version, actor=actor)
-    entries = LogEntry.objects.order_by("pk")
-    assert [(entry.action_flag, entry.object_id) for entry in entries] == [
-        (flag, "managed-scout") for flag in (ADDITION, CHANGE, DELETION)
-    ]
-    assert entries[1].change_message == '[{"changed": {"fields": ["enabled"]}}]'
-
-
-def change_outside(kind: Kind[Any], backend: str, home: Path, **fields: Any) -> None:
-    """As a person does who edits the file, or the row, by hand."""
-    if backend == "file":
-        path = home / kind.folder / "scout.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | fields))
-    else:
-        MODELS[kind.name]._default_manager.filter(name="scout").update(version=F("version") + 1, **fields)
-
-
-@both_kinds
-def test_what_was_changed_by_hand_is_in_the_history_before_the_next_change(
-    kind: Kind[Any], backend: str, tmp_path: Path
-):
-    made = make(kind)
-    change_outside(kind, backend, tmp_path, display_name="By hand")
-    with pytest.raises(StaleVersion) as stale:
-        services.update(kind, "scout", {"enabled": False}, expected_version=made.version, actor=TESTER)
-    assert stale.value.changes == {"display_name": ("", "By hand")}
-    services.update(kind, "scout", {"enabled": False}, expected_version=stale.value.current, actor=TESTER)
-    newest, outside, first = services.revisions(kind, "scout")
-    assert [newest.action, outside.action, first.action] == ["disabled", "outside", "created"]
-    assert (outside.document["display_name"], outside.author_label) == ("By hand", "")
-    assert newest.document == {**outside.document, "enabled": False}
-
-
-@both_kinds
-def test_a_broken_row_is_repaired_or_deleted_with_its_version_and_what_it_held_is_kept(
-    kind: Kind[Any], backend: str, tmp_path: Path
-):
-    make(kind)
-    change_outside(kind, backend, tmp_path, tools="bash")
-    now = registry.current(max_age=0)
-    rows = now.agents if kind is AGENT else [entry for entry in now.catalogue.entries if entry.name == "scout"]
-    [row] = rows
-    version = row.agent.version if kind is AGENT else row.definition.version
-    assert row.problems[0].startswith("tools: expected a list of names or null")
-    with pytest.raises(NameTaken):
-        make(kind)
-    with pytest.raises(InvalidDefinition):
-        services.update(kind, "scout", {"enabled": False}, expected_version=version, actor=TESTER)
-    services.replace(kind, "scout", document(), expected_version=version, actor=TESTER)
-    assert history(kind) == ["repaired", "outside", "created"]
-    assert services.revisions(kind, "scout")[1].document["tools"] == "bash"
-
-
-@only_files
-def test_what_a_file_held_that_was_no_document_is_kept_as_text(tmp_path: Path):
-    make(SUBAGENT)
-    (tmp_path / "managed-subagents" / "scout.json").write_bytes(b"{half \xff")
-    [broken] = registry.store(SUBAGENT).all().invalid
-    services.delete(SUBAGENT, "scout", expected_version=broken.version, actor=TESTER)
-    assert history(SUBAGENT) == ["deleted", "outside", "created"]
-    assert services.revisions(SUBAGENT, "scout")[1].document == {"unreadable": "{half \ufffd"}
-
-
-@only_files
-def test_a_fault_of_the_disk_leaves_definition_and_history_as_they_were(monkeypatch: pytest.MonkeyPatch):
-    made = make(SUBAGENT)
-
-    def fail(*_arguments: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as broken:
-        broken.setattr(os, "fsync", fail)
-        for change in (
-            lambda: services.update(SUBAGENT, "scout", {"enabled": False}, expected_version=made.version, actor=TESTER),
-            lambda: make(SUBAGENT, "ranger"),
-        ):
-            with pytest.raises(StorageFailed, match="No space left"):
-                change()
-        assert isinstance(services.set_enabled(SUBAGENT, ["scout"], False, actor=TESTER)["scout"], StorageFailed)
-    assert registry.store(SUBAGENT).all().items == (made,)
-    assert history(SUBAGENT) == ["created"]
-    assert history(SUBAGENT, "ranger") == []
-
-
-@both_kinds
-def test_nothing_is_left_of_a_refused_change(write_config: WriteConfig, kind: Kind[Any]):
-    made = make(kind)
-    with pytest.raises(InvalidDefinition):
-        services.update(kind, "scout", {"model": 7}, expected_version=made.version, actor=TESTER)
-    assert registry.store(kind).get("scout") == made
-    assert history(kind) == ["created"]
 
 
 # --- Copies and who names whom ---------------------------------------------------------------------------------
