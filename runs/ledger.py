@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import connection, transaction
 from django.utils import timezone
 
-from runs import queue, rows
+from runs import queue, rows, transcript
 from runs.doorbell import Ring, ring_at_commit
 from runs.errors import Fenced, IllegalMove
 from runs.event_types import EventType, Fact
@@ -42,12 +42,14 @@ class Ledger:
         run_ids: Iterable[UUID] = (),
         queue_rows_of: Iterable[UUID] = (),
         lines_of: Iterable[UUID] = (),
+        transcripts_of: Iterable[UUID] = (),
         whole_runs: bool = False,
     ) -> None:
         self._wanted_threads = sorted(set(thread_ids))
         self._wanted_runs = sorted(set(run_ids))
         self._wanted_queue_rows = sorted(set(queue_rows_of))
         self._wanted_lines = sorted(set(lines_of))
+        self._wanted_transcripts = sorted(set(transcripts_of))
         # What a run runs with is long and seldom needed here; a field that is left out is read when it is asked for.
         self._left_out = () if whole_runs else _LONG_RUN_FIELDS
         self._transaction = transaction.atomic(savepoint=False)
@@ -64,9 +66,11 @@ class Ledger:
                 locked = rows.ask(
                     rows.Wanted(Thread, self._wanted_threads), rows.Wanted(Run, self._wanted_runs, self._left_out)
                 )
-                lines = _ask_for_lines(self._wanted_lines)  # after the threads are locked
+                # After the threads are locked: nobody appends to them any more.
+                lines = _ask_for_lines(self._wanted_lines)
+                transcripts = transcript.ask(self._wanted_transcripts)
             self.threads, self.runs = locked()
-            self._lines = lines()
+            self._lines, self.transcripts = lines(), transcripts()
         except BaseException as fault:
             self._transaction.__exit__(type(fault), fault, fault.__traceback__)
             raise
@@ -77,7 +81,8 @@ class Ledger:
         self._messages: list[Message] = []
         self._touched: dict[UUID, Thread] = {}
         self._changed: dict[UUID, set[str]] = {}
-        self._queue: list[Run] = []
+        self._queue: dict[UUID, datetime] = {}
+        self._children: dict[UUID, dict[str, UUID]] = {}
         self._ended: list[Run] = []
         self._cancels: set[UUID] = set()
         return self
@@ -110,9 +115,19 @@ class Ledger:
         line = [run for run in self.runs.values() if run.thread_id == thread.pk and run.status in ACTIVE]
         return sorted(line, key=lambda run: (run.created_at, run.pk))
 
+    def children_of(self, parent_id: UUID) -> dict[str, UUID]:
+        """The children of a locked run by their tool call, those that this ledger adds included."""
+        if parent_id not in self._children:
+            with connection.cursor() as cursor:
+                statement = "SELECT tool_call_id, id FROM runs_run WHERE parent_id = %s"
+                cursor.execute(statement, [rows.key_of(parent_id)])
+                self._children[parent_id] = {call: rows.as_uuid(run_id) for call, run_id in cursor.fetchall()}
+        added = {run.tool_call_id: run.pk for run in self._new_runs if run.parent_id == parent_id and run.tool_call_id}
+        return {**self._children[parent_id], **added}
+
     def has_its_turn(self, run: Run) -> bool:
         """Whether a worker may claim the run or holds it already; a run that waits behind another has no queue row."""
-        return run.queue_id is not None or any(other.pk == run.pk for other in self._queue)
+        return run.queue_id is not None or run.pk in self._queue
 
     def append(self, thread: Thread, run_id: UUID, entries: Sequence[Entry]) -> None:
         """Number entries in the thread's log; a wire message also goes to the transcript under the same number."""
@@ -150,9 +165,9 @@ class Ledger:
         self._new_runs.append(run)
         self.runs[run.pk] = run
 
-    def make_claimable(self, run: Run) -> None:
-        """Give the run its queue row when the ledger closes."""
-        self._queue.append(run)
+    def make_claimable(self, run: Run, held_until: datetime | None = None) -> None:
+        """Give the run its queue row when the ledger closes; with a lease when somebody holds the run already."""
+        self._queue[run.pk] = held_until or self.now
 
     def ended(self, run: Run) -> None:
         """The run's queue row goes and django-q2's result row comes when the ledger closes."""
@@ -176,7 +191,7 @@ class Ledger:
             ring_at_commit(
                 Ring(
                     threads=frozenset(self._touched),
-                    queue=bool(self._queue),
+                    queue=any(held_until <= self.now for held_until in self._queue.values()),
                     cancels=frozenset(self._cancels),
                 )
             )
@@ -185,9 +200,8 @@ class Ledger:
 
     def _add_to_queue(self) -> None:
         if self._queue:
-            queue_ids = queue.add([run.pk for run in self._queue], self.now)
-            for run in self._queue:
-                self.change(run, queue_id=queue_ids[run.pk])
+            for run_id, queue_id in queue.add(self._queue).items():
+                self.change(self.runs[run_id], queue_id=queue_id)
 
     def _leave_queue(self) -> None:
         if self._ended:

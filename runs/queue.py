@@ -17,6 +17,7 @@ from django_q.conf import Conf
 from django_q.models import OrmQ, Task
 from django_q.signing import BadSignature, SignedPackage
 
+from runs import rows
 from runs.models import Run
 from runs.rows import add as insert
 from runs.rows import as_uuid
@@ -70,11 +71,17 @@ def unpack(payload: str) -> dict[str, Any] | None:
     return task if isinstance(task, dict) and "func" in task else None
 
 
-def add(run_ids: Sequence[UUID], now: datetime) -> dict[UUID, int]:
-    """Make runs claimable, in the caller's transaction. Returns the queue row's id of each."""
-    packages = {package(run_id): run_id for run_id in run_ids}
-    lock = connection.ops.adapt_datetimefield_value(now)
-    values = [value for payload in packages for value in (Conf.CLUSTER_NAME, payload, lock)]
+def add(leases: Mapping[UUID, datetime]) -> dict[UUID, int]:
+    """Queue runs, in the caller's transaction: each may be taken from the moment its lease ends.
+
+    Returns the queue row's id of each.
+    """
+    packages = {package(run_id): run_id for run_id in leases}
+    values = [
+        value
+        for payload, run_id in packages.items()
+        for value in (Conf.CLUSTER_NAME, payload, connection.ops.adapt_datetimefield_value(leases[run_id]))
+    ]
     places = ", ".join(["(%s, %s, %s)"] * len(packages))
     with connection.cursor() as cursor:
         cursor.execute(f"INSERT INTO django_q_ormq (key, payload, lock) VALUES {places} RETURNING payload, id", values)
@@ -129,34 +136,48 @@ def fair_share(waiting: int, *, workers: int, free: int, most: int) -> int:
     return max(0, min(free, most, -(-waiting // max(1, workers))))
 
 
-def take(queue_ids: Iterable[int], now: datetime, lease_until: datetime) -> dict[int, str]:
-    """Lease rows that are still free, skipping those another worker is taking. Returns {queue id: payload}."""
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Rows that were leased, by id, and their runs: (run, its thread, its parent's thread, queue id)."""
+
+    payloads: dict[int, str]
+    runs: list[tuple[UUID, UUID, UUID | None, int]]
+
+
+def take(queue_ids: Iterable[int], now: datetime, lease_until: datetime) -> Taken:
+    """Lease rows that are still free, skipping those another worker is taking."""
     wanted = list(queue_ids)
+    with rows.in_one_go():
+        leased, behind = _lease(wanted, now, lease_until), _runs_behind(wanted)
+    with leased, behind:
+        payloads = dict(leased.fetchall())
+        found = [row for row in behind.fetchall() if row[3] in payloads]
+    return Taken(
+        payloads, [(as_uuid(run), as_uuid(own), upper and as_uuid(upper), at) for run, own, upper, at in found]
+    )
+
+
+def _lease(wanted: Sequence[int], now: datetime, lease_until: datetime) -> Any:
     skip = " FOR UPDATE SKIP LOCKED" if connection.vendor == "postgresql" else ""
     until, at = (connection.ops.adapt_datetimefield_value(moment) for moment in (lease_until, now))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE django_q_ormq SET lock = %s WHERE id IN (SELECT id FROM django_q_ormq"
-            f" WHERE id IN ({', '.join(['%s'] * len(wanted))}) AND lock <= %s{skip}) RETURNING id, payload",
-            [until, *wanted, at],
-        )
-        return dict(cursor.fetchall())
+    cursor = connection.cursor()
+    cursor.execute(
+        "UPDATE django_q_ormq SET lock = %s WHERE id IN (SELECT id FROM django_q_ormq"
+        f" WHERE id IN ({', '.join(['%s'] * len(wanted))}) AND lock <= %s{skip}) RETURNING id, payload",
+        [until, *wanted, at],
+    )
+    return cursor
 
 
-def runs_of(queue_ids: Iterable[int]) -> list[tuple[UUID, UUID, UUID | None, int]]:
-    """The runs behind these rows: (run, its thread, its parent's thread, queue id)."""
-    wanted = list(queue_ids)
-    if not wanted:
-        return []
-    statement = (
+def _runs_behind(wanted: Sequence[int]) -> Any:
+    cursor = connection.cursor()
+    cursor.execute(
         "SELECT r.id, r.thread_id, p.thread_id, r.queue_id"
         " FROM runs_run r LEFT JOIN runs_run p ON p.id = r.parent_id"
-        f" WHERE r.queue_id IN ({', '.join(['%s'] * len(wanted))})"
+        f" WHERE r.queue_id IN ({', '.join(['%s'] * len(wanted))})",
+        wanted,
     )
-    with connection.cursor() as cursor:
-        cursor.execute(statement, wanted)
-        found = cursor.fetchall()
-    return [(as_uuid(run), as_uuid(own), upper and as_uuid(upper), row) for run, own, upper, row in found]
+    return cursor
 
 
 def renew(held: Mapping[int, datetime], lease_until: datetime) -> set[int]:

@@ -16,7 +16,7 @@ from engine.text import clean_json
 from runs.rows import as_uuid, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from uuid import UUID
 
 WireMessage = dict[str, Any]
@@ -90,16 +90,28 @@ def closing_answers(messages: Sequence[WireMessage]) -> list[WireMessage]:
 
 def load(thread_ids: Iterable[UUID]) -> dict[UUID, list[WireMessage]]:
     """The transcripts of threads, oldest message first."""
-    found: dict[UUID, list[WireMessage]] = defaultdict(list)
+    return ask(thread_ids)()
+
+
+def ask(thread_ids: Iterable[UUID]) -> Callable[[], dict[UUID, list[WireMessage]]]:
+    """`load`, whose answer may be read later: see rows.in_one_go."""
     wanted = [key_of(thread_id) for thread_id in thread_ids]
-    if wanted:
-        places = ", ".join(["%s"] * len(wanted))
-        statement = f"SELECT thread_id, data FROM runs_message WHERE thread_id IN ({places}) ORDER BY thread_id, seq"
-        with connection.cursor() as cursor:
-            cursor.execute(statement, wanted)
+    if not wanted:
+        return lambda: defaultdict(list)
+    places = ", ".join(["%s"] * len(wanted))
+    cursor = connection.cursor()
+    cursor.execute(
+        f"SELECT thread_id, data FROM runs_message WHERE thread_id IN ({places}) ORDER BY thread_id, seq", wanted
+    )
+
+    def answer() -> dict[UUID, list[WireMessage]]:
+        found: dict[UUID, list[WireMessage]] = defaultdict(list)
+        with cursor:
             for thread_id, text in cursor.fetchall():
                 found[as_uuid(thread_id)].append(from_json(text))
-    return found
+        return found
+
+    return answer
 
 
 def text_of(message: WireMessage) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,19 +10,19 @@ from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from runs import queue
-from runs.event_types import RunStarted, TaskStarted
 from runs.ledger import Ledger
 from runs.lifecycle.commit import Held
 from runs.lifecycle.ending import Ending, cancel_code, close_open_calls, end
+from runs.lifecycle.start import begin_attempt
 from runs.rows import as_uuid
 from runs.statuses import ENDED, ErrorCode, RunStatus
-from runs.transcript import WireMessage, load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from runs.models import Run
+    from runs.transcript import WireMessage
 
 _POSTPONE_SECONDS = 5.0
 
@@ -80,24 +79,28 @@ def _claim_singly(chosen: Sequence[int], **facts: Any) -> Claims:
 def _claim(queue_ids: Sequence[int], *, now: datetime, lock: datetime, worker: str, max_attempts: int) -> Claims:
     with transaction.atomic():
         taken = queue.take(queue_ids, now, lock)
-        known = queue.runs_of(taken)
-        tasks = _plain_tasks({k: v for k, v in taken.items() if k not in {row[3] for row in known}})
+        known = taken.runs
+        tasks = _plain_tasks({k: v for k, v in taken.payloads.items() if k not in {row[3] for row in known}})
         threads = {thread_id for row in known for thread_id in row[1:3] if thread_id is not None}
         claimed: list[tuple[Run, UUID | None, int]] = []
-        with Ledger(thread_ids=threads, run_ids=[row[0] for row in known], whole_runs=True) as ledger:
+        with Ledger(
+            thread_ids=threads,
+            run_ids=[row[0] for row in known],
+            transcripts_of=[row[1] for row in known],
+            whole_runs=True,
+        ) as ledger:
             for run_id, _thread_id, parent_thread_id, queue_id in known:
                 run = ledger.runs.get(run_id)
                 if run is None or run.status in ENDED:
                     continue  # deleted meanwhile: its row is removed when this lease is over
                 if _start_attempt(ledger, run, parent_thread_id, worker=worker, max_attempts=max_attempts):
                     claimed.append((run, parent_thread_id, queue_id))
-        transcripts = load([run.thread_id for run, _parent, _queue_id in claimed])
     runs = [
         Claimed(
             run=run,
             held=Held(run.pk, run.thread_id, run.fence, parent_thread_id),
             queue_id=queue_id,
-            transcript=transcripts.get(run.thread_id, []),
+            transcript=ledger.transcripts.get(run.thread_id, []),
         )
         for run, parent_thread_id, queue_id in claimed
     ]
@@ -125,20 +128,8 @@ def _start_attempt(ledger: Ledger, run: Run, parent_thread_id: UUID | None, *, w
         close_open_calls(ledger, run)
         end(ledger, run, _given_up(run, lost_workers))
         return False
-    ledger.change(
-        run,
-        lost_workers=lost_workers,
-        status=RunStatus.RUNNING.value,
-        fence=secrets.randbits(62),
-        attempt=run.attempt + 1,
-        worker=worker,
-        waiting_for="",
-        started_at=run.started_at or ledger.now,
-    )
-    ledger.append(ledger.threads[run.thread_id], run.pk, [RunStarted(attempt=run.attempt, worker=worker)])
-    if parent_thread_id is not None and run.parent_id is not None:
-        fact = TaskStarted(task=str(run.pk), attempt=run.attempt, worker=worker)
-        ledger.append(ledger.threads[parent_thread_id], run.parent_id, [fact])
+    ledger.change(run, lost_workers=lost_workers)
+    begin_attempt(ledger, run, parent_thread_id, worker=worker)
     return True
 
 

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from django.db import connection
-
 from engine.text import clean, clean_json
 from runs.errors import ThreadBusy, ThreadNotFound
-from runs.event_types import RunQueued, TaskCreated
+from runs.event_types import RunQueued, RunStarted, TaskCreated, TaskStarted
 from runs.models import Run, Thread, new_id
-from runs.rows import as_uuid, key_of
-from runs.statuses import ThreadStatus
-from runs.transcript import WireMessage, text_of
+from runs.statuses import RunStatus, ThreadStatus
+from runs.transcript import text_of
 from subagents.leads import DEFAULT_LEAD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
     from uuid import UUID
 
     from runs.ledger import Ledger
     from runs.lifecycle.commit import Held
+    from runs.transcript import WireMessage
 
 _TITLE_LENGTH = 80
 _SWITCH = "subagent_enabled"
@@ -148,10 +148,28 @@ def its_turn(ledger: Ledger, thread: Thread, run: Run) -> None:
     ledger.make_claimable(run)
 
 
+def begin_attempt(ledger: Ledger, run: Run, parent_thread_id: UUID | None, *, worker: str) -> None:
+    """The run is `worker`'s from now on, under a new fence."""
+    ledger.change(
+        run,
+        status=RunStatus.RUNNING.value,
+        fence=secrets.randbits(62),
+        attempt=run.attempt + 1,
+        worker=worker,
+        waiting_for="",
+        started_at=run.started_at or ledger.now,
+    )
+    ledger.append(ledger.threads[run.thread_id], run.pk, [RunStarted(attempt=run.attempt, worker=worker)])
+    if parent_thread_id is not None and run.parent_id is not None:
+        fact = TaskStarted(task=str(run.pk), attempt=run.attempt, worker=worker)
+        ledger.append(ledger.threads[parent_thread_id], run.parent_id, [fact])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartChild:
     """Insert the child of a `task` call with its own thread, or find the one that this call started before.
 
+    With `held_until` the child begins as `worker`'s own, without going through the queue; its lease ends then.
     Result: (child Run, started now?). Raises Fenced when the parent is no longer held.
     """
 
@@ -165,6 +183,13 @@ class StartChild:
     card: Mapping[str, Any]  # the remaining fields of TaskCreated
     run_id: UUID = field(default_factory=new_id)
     thread_id: UUID = field(default_factory=new_id)
+    message_id: UUID = field(default_factory=new_id)
+    worker: str = ""
+    held_until: datetime | None = None
+
+    def request(self) -> WireMessage:
+        """What the child is asked: the first message of its thread."""
+        return {"type": "human", "id": str(self.message_id), "content": self.prompt}
 
     def thread_ids(self) -> tuple[UUID, ...]:
         return (self.parent.thread_id,)
@@ -174,9 +199,9 @@ class StartChild:
 
     def apply(self, ledger: Ledger) -> tuple[Run, bool]:
         parent = ledger.held(self.parent.run_id, self.parent.fence)
-        known = _child_of(parent.pk, self.tool_call_id)
+        known = ledger.children_of(parent.pk).get(self.tool_call_id)
         if known is not None:
-            return Run.objects.get(pk=known), False
+            return ledger.runs.get(known) or Run.objects.get(pk=known), False
         upper = ledger.threads[self.parent.thread_id]
         thread = Thread(
             id=self.thread_id,
@@ -202,9 +227,8 @@ class StartChild:
         )
         ledger.add_thread(thread)
         ledger.add_run(run)
-        first: WireMessage = {"type": "human", "id": str(new_id()), "content": self.prompt}
-        ledger.append(thread, run.pk, [RunQueued(agent=run.agent), first])
-        ledger.make_claimable(run)
+        ledger.append(thread, run.pk, [RunQueued(agent=run.agent), self.request()])
+        ledger.make_claimable(run, self.held_until)
         fact = TaskCreated(
             task=str(run.pk),
             thread=str(thread.pk),
@@ -216,13 +240,6 @@ class StartChild:
             **self.card,
         )
         ledger.append(upper, parent.pk, [fact])
+        if self.held_until is not None:
+            begin_attempt(ledger, run, upper.pk, worker=self.worker)
         return run, True
-
-
-def _child_of(parent_id: UUID, tool_call_id: str) -> UUID | None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id FROM runs_run WHERE parent_id = %s AND tool_call_id = %s", [key_of(parent_id), tool_call_id]
-        )
-        found = cursor.fetchone()
-    return None if found is None else as_uuid(found[0])

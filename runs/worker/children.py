@@ -10,9 +10,10 @@ from django.db import InterfaceError, OperationalError
 
 from engine.ports import ChildResult, Usage
 from engine.stop import StopReason, SubagentStatus
+from runs import rows
 from runs.explain import why
 from runs.models import Run
-from runs.statuses import TO_SUBAGENT, RunStatus
+from runs.statuses import ENDED, TO_SUBAGENT, RunStatus
 from runs.transcript import last_answer_of
 
 if TYPE_CHECKING:
@@ -93,7 +94,12 @@ class ChildWatch:
 
 def results_of_ended(run_ids: Iterable[UUID]) -> dict[UUID, ChildResult]:
     """What came of those of these children that have ended."""
-    return {run.pk: _result(run) for run in Run.objects.ended().filter(pk__in=list(run_ids)).defer("definition")}
+    wanted = [rows.key_of(run_id) for run_id in run_ids]
+    ended = sorted(status.value for status in ENDED)
+    places = ", ".join(["%s"] * len(wanted))
+    condition = f"id IN ({places}) AND status IN ({', '.join(['%s'] * len(ended))})"
+    found = rows.read(Run, condition, [*wanted, *ended], left_out=("definition", "input", "options", "metadata"))
+    return {run.pk: _result(run) for run in found}
 
 
 def result_of(run_id: UUID) -> ChildResult:

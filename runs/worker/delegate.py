@@ -84,10 +84,9 @@ class LocalDelegate:
     async def _start_asked(self) -> None:
         await asyncio.sleep(_GATHER_SECONDS)
         batch, self._asked = self._asked, []
+        calls = [asked for asked, _answer in batch]
         try:
-            outcomes = await self._host.database.call(
-                starting.start_children, self._held, self._run, self._plan, [asked for asked, _answer in batch]
-            )
+            outcomes = await self._host.start_children(self._held, self._run, self._plan, calls)
         except Exception as fault:  # noqa: BLE001 - handed to whoever asked
             outcomes = [fault] * len(batch)
         for (_asked, answer), outcome in zip(batch, outcomes, strict=True):
@@ -97,7 +96,6 @@ class LocalDelegate:
                 answer.set_exception(outcome)
             else:
                 answer.set_result(outcome)
-        self._host.wake()
 
     @asynccontextmanager
     async def _without_slot(self) -> AsyncIterator[None]:

@@ -52,9 +52,9 @@ if TYPE_CHECKING:
 
     from engine.limits import Limits
     from runs.event_types import Delta
-    from runs.lifecycle.claims import Claimed
     from runs.transcript import WireMessage
     from runs.worker.host import RunHost
+    from runs.worker.starting import Ready
 
 logger = logging.getLogger(__name__)
 UNKNOWN_OUTCOME = (
@@ -79,8 +79,10 @@ class _DriveFailed(Exception):
 class Execution:
     """The execution of one claimed run. `run` returns when nothing is left to do here; it never raises for the run."""
 
-    def __init__(self, host: RunHost, claimed: Claimed) -> None:
+    def __init__(self, host: RunHost, ready: Ready) -> None:
+        claimed = ready.claimed
         self._host = host
+        self._plan = ready.plan
         self._row = claimed.run
         self._held = claimed.held
         self._transcript: list[WireMessage] = list(claimed.transcript)
@@ -120,8 +122,9 @@ class Execution:
 
     async def _think_in_time(self) -> Ending:
         try:
-            plan = await self._host.database.call(plans.plan_for, self._row)
-            return await self._think_until_deadline(plan)
+            if isinstance(self._plan, Exception):
+                raise self._plan
+            return await self._think_until_deadline(self._plan)
         except plans.CannotRun as refusal:
             return Ending(status=RunStatus.ERROR, error_code=refusal.code, error=str(refusal))
         except (Fenced, *NO_DATABASE):

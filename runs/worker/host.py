@@ -10,20 +10,30 @@ import socket
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from django.utils import timezone
+
+from runs import queue
 from runs.doorbell import Doorbell, Ring
 from runs.group_commit import NO_DATABASE, GroupCommit
 from runs.lifecycle import claims
-from runs.worker import heartbeat, sweep
+from runs.worker import heartbeat, starting, sweep
 from runs.worker.children import ChildWatch
 from runs.worker.executor import Execution
 from runs.worker.slots import Slots
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
     from datetime import datetime
     from uuid import UUID
+
+    from runs.lifecycle import Held
+    from runs.models import Run
+    from runs.worker.plans import Plan
+    from runs.worker.starting import Ready
 
 logger = logging.getLogger(__name__)
 POLL_SECONDS = 0.5
@@ -31,6 +41,7 @@ _MOST_PER_CLAIM = 16
 _SPREAD_SECONDS_PER_RUN = 0.0002  # the busier a worker, the later it draws
 _SPREAD_MOST_SECONDS = 0.01
 _BETWEEN_DRAWS_SECONDS = 0.003
+_FOR_OTHERS_SECONDS = 0.02
 _SWEEP_SECONDS = 5.0
 
 PlainTask = Callable[[int, dict[str, Any]], Coroutine[Any, Any, None]]
@@ -77,8 +88,10 @@ class RunHost:
         self._queue_ids: dict[UUID, int] = {}
         self._stops: dict[UUID, Stop] = {}
         self._wake = asyncio.Event()
-        self._looking = False
-        self._drawing = self._cancel_rang = False
+        self._looking = self._draining = self._cancel_rang = False
+        self._taking = 0  # claims under way
+        self._drawing = False
+        self._others_until = float("-inf")  # children that were left to other workers are not drawn before
         self._workers = 1
         self._renewed_at = self._swept_at = float("-inf")
         self._bell = Doorbell(self._ring)
@@ -93,6 +106,50 @@ class RunHost:
 
     def wake(self) -> None:
         self._wake.set()
+
+    async def start_children(
+        self, held: Held, run: Run, plan: Plan, asked: Sequence[starting.Asked]
+    ) -> list[starting.Started | str | Exception]:
+        """Start the children of one reply. A fair share begins here at once, the others go through the queue."""
+        count = self._reserve(len(asked))
+        lock = timezone.now() + timedelta(seconds=self._lease_seconds)
+        begun: list[Ready] = []
+        try:
+            async with self._taking_up():
+                outcomes = await self.database.call(
+                    starting.start_children, held, run, plan, asked, starting.Own(count, self.name, lock)
+                )
+                children = [outcome for outcome in outcomes if isinstance(outcome, starting.Started)]
+                begun = [child.ready for child in children if child.ready is not None]
+                for ready in begun:
+                    self._execute(ready, lock)
+        finally:
+            for _unused in range(count - len(begun)):
+                self.slots.give_back()
+        if len(begun) < len(children):
+            self._others_until = asyncio.get_running_loop().time() + _FOR_OTHERS_SECONDS
+            self._wake.set()
+        return outcomes
+
+    def _reserve(self, wanted: int) -> int:
+        """Take slots for up to so many children and say how many; `_execute` finds them taken."""
+        free = 0 if self._draining else self.slots.free - (_MOST_PER_CLAIM if self._drawing else 0)
+        count = queue.fair_share(wanted, workers=self._workers, free=free, most=_MOST_PER_CLAIM)
+        for _child in range(count):
+            self.slots.take()
+        return count
+
+    @contextlib.asynccontextmanager
+    async def _taking_up(self) -> AsyncIterator[None]:
+        """Around a claim. A cancel that rings meanwhile may be for a run that stands in no list yet."""
+        self._taking += 1
+        try:
+            yield
+        finally:
+            self._taking -= 1
+        if self._cancel_rang and not self._taking:
+            self._cancel_rang = False
+            await self._look_for_cancels()
 
     def give_up(self, run_id: UUID, execution: asyncio.Task[Any]) -> None:
         """End an execution without a word: whoever takes the run's lease next goes on from the transcript."""
@@ -121,19 +178,18 @@ class RunHost:
         await self.database.close()
 
     async def _serve(self, stop_asked: Callable[[], bool], tick: Callable[[], None]) -> None:
-        draining = False
         while True:
             tick()
-            if not draining and stop_asked():
-                draining = True
+            if not self._draining and stop_asked():
+                self._draining = True
                 asyncio.get_running_loop().call_later(self._grace_seconds, self._hand_over_all)
-            if draining and not self._tasks and not self._plain:
+            if self._draining and not self._tasks and not self._plain:
                 return
             self._wake.clear()
             try:
                 # Leases first: after a stall they may have lapsed, and this worker would draw its own runs again.
                 await self._keep()
-                drew = 0 if draining else await self._draw()
+                drew = 0 if self._draining else await self._draw()
             except NO_DATABASE as fault:
                 logger.warning("%s: no database (%s); trying again", self.name, fault)
                 drew = 0
@@ -163,21 +219,22 @@ class RunHost:
         if self.slots.free <= 0:
             return 0
         if self._tasks:
-            await asyncio.sleep(min(_SPREAD_MOST_SECONDS, len(self._tasks) * _SPREAD_SECONDS_PER_RUN))
-        self._drawing, self._cancel_rang = True, False
-        try:
-            drawn = await self.database.call(self._claim)
-        finally:
-            self._drawing = False
-        if drawn.lock is not None:
-            self._take_up(drawn, drawn.lock)
-        if self._cancel_rang:
-            await self._look_for_cancels()
+            polite = min(_SPREAD_MOST_SECONDS, len(self._tasks) * _SPREAD_SECONDS_PER_RUN)
+            await asyncio.sleep(max(polite, self._others_until - asyncio.get_running_loop().time()))
+        async with self._taking_up():
+            self._drawing = True
+            try:
+                drawn, runs = await self.database.call(self._claim)
+            finally:
+                self._drawing = False
+            if drawn.lock is not None:
+                self._take_up(drawn, runs, drawn.lock)
         return len(drawn.runs) + len(drawn.tasks)
 
-    def _take_up(self, drawn: claims.Claims, lock: datetime) -> None:
-        for claimed in drawn.runs:
-            self._execute(claimed, lock)
+    def _take_up(self, drawn: claims.Claims, runs: Sequence[Ready], lock: datetime) -> None:
+        for ready in runs:
+            self.slots.take()
+            self._execute(ready, lock)
         if self._plain_task is None:
             return
         for queue_id, plain in drawn.tasks:
@@ -185,19 +242,20 @@ class RunHost:
             task = self._plain[queue_id] = asyncio.create_task(self._plain_task(queue_id, plain))
             task.add_done_callback(partial(self._plain_done, queue_id))
 
-    def _execute(self, claimed: claims.Claimed, lock: datetime) -> None:
+    def _execute(self, ready: Ready, lock: datetime) -> None:
+        """Begin with a run whose slot is taken."""
+        claimed = ready.claimed
         run_id = claimed.run.pk
         # Its lease had lapsed and nobody else took it: the execution before this one has lost its fence.
         self._cancel_execution(run_id)
         self._leases[claimed.queue_id] = lock
         self._queue_ids[run_id] = claimed.queue_id
-        self.slots.take()
-        task = asyncio.create_task(Execution(self, claimed).run(), name=str(run_id))
+        task = asyncio.create_task(Execution(self, ready).run(), name=str(run_id))
         self._tasks[run_id] = task
         task.add_done_callback(lambda done: self._done(run_id, done))
 
-    def _claim(self) -> claims.Claims:
-        return claims.claim(
+    def _claim(self) -> tuple[claims.Claims, list[Ready]]:
+        drawn = claims.claim(
             free=self.slots.free,
             most=_MOST_PER_CLAIM,
             workers=self._workers,
@@ -205,6 +263,7 @@ class RunHost:
             lease_seconds=self._lease_seconds,
             max_attempts=self._max_attempts,
         )
+        return drawn, [starting.ready(claimed) for claimed in drawn.runs]
 
     def _done(self, run_id: UUID, task: asyncio.Task[None]) -> None:
         if self._tasks.get(run_id) is task:
@@ -281,8 +340,8 @@ class RunHost:
             self._wake.set()
         self.children.ring(ring)
         unknown = ring.threads is None
-        if self._drawing and (unknown or ring.cancels):
-            self._cancel_rang = True  # perhaps for a run that is being claimed and stands in no list yet
+        if self._taking and (unknown or ring.cancels):
+            self._cancel_rang = True
         if self._tasks and (unknown or not ring.cancels.isdisjoint(self._tasks)) and not self._looking:
             self._looking = True
             asyncio.get_running_loop().create_task(self._look_once())

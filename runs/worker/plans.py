@@ -88,14 +88,15 @@ class Dispatch:
     card: Mapping[str, Any]
 
 
-def plan_for(run: Run) -> Plan:
-    """The plan of a run. Raises CannotRun."""
+def plan_for(run: Run, root_thread: UUID | None = None) -> Plan:
+    """The plan of a run. Raises CannotRun. `root_thread`, the lead's thread at the top, is looked up when not given."""
     # An agent that has just been switched off or changed counts as it is now, not as it was a second ago.
     at_once = not run.definition and run.agent != DEFAULT_LEAD
     now = registry.current(max_age=0) if at_once else registry.current()
     models = model_registry(now)
+    root_thread = root_thread or _root_thread(run)
     if run.definition:
-        return _plan(run, run.definition, now, models, snapshot={})
+        return _plan(run, run.definition, now, models, root_thread, snapshot={})
     lead = lead_of(run, now)
     written = lead_definition(run, lead, now, models)
     allowed, why_nobody = permitted(run, lead, now)
@@ -105,7 +106,7 @@ def plan_for(run: Run) -> Plan:
     metadata = {**own, "allowed_subagents": list(allowed), **noted.payload()}
     run.definition, run.metadata, run.model = definition, metadata, definition["model"]
     snapshot = {"definition": definition, "metadata": metadata, "model": definition["model"]}
-    return _plan(run, definition, now, models, snapshot=snapshot, noted=noted if noted.payload() else None)
+    return _plan(run, definition, now, models, root_thread, snapshot=snapshot, noted=noted if noted.payload() else None)
 
 
 def _plan(
@@ -113,6 +114,7 @@ def _plan(
     definition: Mapping[str, Any],
     now: Registry,
     models: ModelRegistry,
+    root_thread: UUID,
     *,
     snapshot: Mapping[str, Any],
     noted: RunNoted | None = None,
@@ -133,7 +135,7 @@ def _plan(
         prompt = lead_prompt(
             definition["system_prompt"], roster=roster, limits=limits, today=today, delegation_enabled=enabled
         )
-    workspace = Workspace(workspace_folder(_root_thread(run)))
+    workspace = Workspace(workspace_folder(root_thread))
     workspace.prepare()
     return Plan(
         agent_name=run.agent,

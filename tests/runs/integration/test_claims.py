@@ -230,7 +230,7 @@ def test_a_row_the_database_refuses_does_not_block_its_neighbours():
     busy = started()
     claimed(busy)
     second = RunFactory(thread=busy.thread)  # a second run that may be claimed on a thread where one runs
-    Run.objects.filter(pk=second.pk).update(queue_id=queue.add([second.pk], timezone.now())[second.pk])
+    Run.objects.filter(pk=second.pk).update(queue_id=queue.add({second.pk: timezone.now()})[second.pk])
     neighbours = [started(), started()]
     drawn = claim()
     assert {one.run.pk for one in drawn.runs} == {run.pk for run in neighbours}
