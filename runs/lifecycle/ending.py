@@ -49,7 +49,10 @@ class Ending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """Last entries, counters and the end, all or nothing. The next waiting run of the thread gets its turn."""
+    """Last entries, counters and the end, all or nothing. The next waiting run of the thread gets its turn.
+
+    Result: the Run as it has ended.
+    """
 
     held: Held
     ending: Ending
@@ -67,12 +70,13 @@ class Finish:
     def run_ids(self) -> tuple[UUID, ...]:
         return (self.held.run_id,)
 
-    def apply(self, ledger: Ledger) -> None:
+    def apply(self, ledger: Ledger) -> Run:
         run = ledger.held(self.held.run_id, self.held.fence)
         Progress(held=self.held, entries=self.entries, parent_entries=self.parent_entries, changes=self.changes).apply(
             ledger
         )
         end(ledger, run, self.ending)
+        return run
 
 
 def end(ledger: Ledger, run: Run, ending: Ending) -> None:

@@ -10,18 +10,20 @@ from django.db import InterfaceError, OperationalError
 
 from engine.ports import ChildResult, Usage
 from engine.stop import StopReason, SubagentStatus
+from engine.text import clean
 from runs import rows
 from runs.explain import why
 from runs.models import Run
 from runs.statuses import ENDED, TO_SUBAGENT, RunStatus
-from runs.transcript import last_answer_of
+from runs.transcript import last_answer, last_answer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from uuid import UUID
 
     from runs.doorbell import Ring
     from runs.group_commit import GroupCommit
+    from runs.transcript import WireMessage
 
 logger = logging.getLogger(__name__)
 
@@ -29,11 +31,13 @@ logger = logging.getLogger(__name__)
 class ChildWatch:
     """Futures of awaited children, resolved with their results by the next look that finds them ended.
 
-    This process's own ends, rings and the regular beat all make it look; one look serves all that are awaited.
+    Rings and the regular beat make it look; one look serves all that are awaited. Of a child that this very process
+    executes (`is_here`) it is told.
     """
 
-    def __init__(self, database: GroupCommit) -> None:
+    def __init__(self, database: GroupCommit, *, is_here: Callable[[UUID], bool]) -> None:
         self._database = database
+        self._is_here = is_here
         self._awaited: dict[UUID, asyncio.Future[ChildResult]] = {}
         self._threads: dict[UUID, UUID] = {}  # child thread → child run
         self._looking = False
@@ -63,13 +67,15 @@ class ChildWatch:
             self.forget(run_id, thread_id)
 
     def ring(self, ring: Ring) -> None:
-        if ring.threads is None or not ring.threads.isdisjoint(self._threads):
+        rung = self._threads.keys() if ring.threads is None else ring.threads & self._threads.keys()
+        if any(not self._is_here(self._threads[thread_id]) for thread_id in rung):
             self._wake()
 
-    def mark_ended(self, run_id: UUID) -> None:
+    def mark_ended(self, run: Run, transcript: Sequence[WireMessage]) -> None:
         """This process has just written the run's end."""
-        if run_id in self._awaited:
-            self._wake()
+        future = self._awaited.get(run.pk)
+        if future is not None and not future.done():
+            future.set_result(_result(run, clean(last_answer(transcript))))
 
     def _wake(self) -> None:
         if self._awaited and not self._looking:
@@ -99,16 +105,16 @@ def results_of_ended(run_ids: Iterable[UUID]) -> dict[UUID, ChildResult]:
     places = ", ".join(["%s"] * len(wanted))
     condition = f"id IN ({places}) AND status IN ({', '.join(['%s'] * len(ended))})"
     found = rows.read(Run, condition, [*wanted, *ended], left_out=("definition", "input", "options", "metadata"))
-    return {run.pk: _result(run) for run in found}
+    return {run.pk: _result(run, last_answer_of(run.thread_id)) for run in found}
 
 
 def result_of(run_id: UUID) -> ChildResult:
     """What came of an ended child, for its parent's model: its full answer, or the sentence that says why not."""
-    return _result(Run.objects.get(pk=run_id))
+    run = Run.objects.get(pk=run_id)
+    return _result(run, last_answer_of(run.thread_id))
 
 
-def _result(run: Run) -> ChildResult:
-    answer = last_answer_of(run.thread_id)
+def _result(run: Run, answer: str) -> ChildResult:
     status = TO_SUBAGENT[RunStatus(run.status)]
     text = answer if status == SubagentStatus.COMPLETED else _failure_text(run, answer)
     usage = None

@@ -269,10 +269,11 @@ class Execution:
         unsaved, self._unsaved = self._unsaved, {}
         return {**unsaved, **self._meter.changes(self._counters)}
 
-    async def _write(self, verb: Any) -> None:
-        await self._host.database.write(verb)
+    async def _write(self, verb: Any) -> Any:
+        result = await self._host.database.write(verb)
         while self._owed:  # written before it: what went wrong there shows here at the latest
             await self._owed.pop(0)
+        return result
 
     def _send_delta(self, delta: Delta) -> None:
         """Not awaited: a lost delta is harmless, its message follows. Columns it carried are written later."""
@@ -328,8 +329,8 @@ class Execution:
             parent_entries=task_steps(self._row, entries, self._meter),
             changes=self._changes(),
         )
-        await self._write(verb)
-        self._host.children.mark_ended(self._row.pk)
+        ended = await self._write(verb)
+        self._host.children.mark_ended(ended, [*self._transcript, *entries])
 
     def _partial_reply(self) -> list[WireMessage]:
         if not self._deltas.text:

@@ -76,7 +76,7 @@ class RunHost:
         self.name = name or worker_name()
         self.slots = Slots(slots)
         self.database = GroupCommit("runs-db")
-        self.children = ChildWatch(self.database)
+        self.children = ChildWatch(self.database, is_here=self._executes)
         self.waiting = 0  # runs that wait for children and hold no slot
         self._lease_seconds = lease_seconds
         self._max_attempts = max_attempts
@@ -100,6 +100,9 @@ class RunHost:
     def holds(self, run_id: UUID) -> bool:
         """Whether this process still has the run's lease. Without it nothing may be written, not even "cancelled"."""
         return self._queue_ids.get(run_id) in self._leases
+
+    def _executes(self, run_id: UUID) -> bool:
+        return run_id in self._tasks
 
     def stop_of(self, run_id: UUID) -> Stop | None:
         return self._stops.get(run_id)
