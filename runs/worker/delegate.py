@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from engine.ports import ChildCall, ChildResult
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from runs.worker.host import RunHost
 
 logger = logging.getLogger(__name__)
-_GATHER_SECONDS = 0.001  # the calls of one reply come within a turn or two of the loop
+_GATHER_SECONDS = 0.02  # a call that was announced may be refused before it comes here
 
 
 class LocalDelegate:
@@ -40,8 +40,14 @@ class LocalDelegate:
         self._awaited = 0  # children this run waits for now
         self._has_slot = True
         self._asked: list[tuple[starting.Asked, asyncio.Future[starting.Started | str]]] = []
+        self._announced = 0  # calls of the last reply that have not come yet
+        self._all_came = asyncio.Event()
         self._starting: asyncio.Task[None] | None = None  # a task that nobody holds may vanish
         self._turn = asyncio.Lock()  # one change of `_has_slot` at a time
+
+    def announce(self, calls: int) -> None:
+        """So many calls of one reply are about to come: they are started together."""
+        self._announced = calls
 
     async def run_child(self, call: ChildCall) -> ChildResult:
         try:
@@ -69,6 +75,8 @@ class LocalDelegate:
         asked = starting.Asked(call)
         answer: asyncio.Future[starting.Started | str] = asyncio.get_running_loop().create_future()
         self._asked.append((asked, answer))
+        if len(self._asked) >= self._announced:
+            self._all_came.set()
         self._host.children.expect(asked.run_id, asked.thread_id)
         if len(self._asked) == 1:
             self._starting = asyncio.create_task(self._start_asked())
@@ -82,8 +90,12 @@ class LocalDelegate:
         return started
 
     async def _start_asked(self) -> None:
-        await asyncio.sleep(_GATHER_SECONDS)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GATHER_SECONDS):
+                await self._all_came.wait()
         batch, self._asked = self._asked, []
+        self._announced = max(0, self._announced - len(batch))
+        self._all_came.clear()
         calls = [asked for asked, _answer in batch]
         try:
             outcomes = await self._host.start_children(self._held, self._run, self._plan, calls)
@@ -107,7 +119,7 @@ class LocalDelegate:
         try:
             async with self._turn:
                 if self._has_slot:
-                    self._host.slots.give_back()
+                    self._host.give_slot_back()
                     self._note_slot(has_slot=False)
                     self._note_waiting(WaitingFor.CHILDREN)
             yield

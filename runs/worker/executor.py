@@ -237,6 +237,8 @@ class Execution:
         if entries and entries[-1]["type"] == "ai" and not entries[-1].get("tool_calls"):
             self._pending = entries
             return
+        if self._delegate is not None and (calls := _delegations(entries)):
+            self._delegate.announce(calls)
         if _only_delegations(entries):
             # A child's INSERT follows in the same queue, checks this run's fence itself and is found again by its
             # call; its result is a row of its own. So nothing is lost by going on while these are being written.
@@ -357,6 +359,10 @@ async def _parts(
         raise
     except Exception as fault:
         raise _DriveFailed(fault) from fault
+
+
+def _delegations(entries: list[WireMessage]) -> int:
+    return sum(call["name"] == TASK for entry in entries for call in entry.get("tool_calls") or ())
 
 
 def _only_delegations(entries: list[WireMessage]) -> bool:

@@ -108,7 +108,15 @@ class RunHost:
         return self._stops.get(run_id)
 
     def wake(self) -> None:
+        """Look for work now."""
         self._wake.set()
+
+    def give_slot_back(self) -> None:
+        """For the next run, which is looked for at once when there was no slot for it."""
+        was_full = self.slots.free <= 0
+        self.slots.give_back()
+        if was_full:
+            self.wake()
 
     async def start_children(
         self, held: Held, run: Run, plan: Plan, asked: Sequence[starting.Asked]
@@ -128,10 +136,10 @@ class RunHost:
                     self._execute(ready, lock)
         finally:
             for _unused in range(count - len(begun)):
-                self.slots.give_back()
+                self.give_slot_back()
         if len(begun) < len(children):
             self._others_until = asyncio.get_running_loop().time() + _FOR_OTHERS_SECONDS
-            self._wake.set()
+            self.wake()
         return outcomes
 
     def _reserve(self, wanted: int) -> int:
@@ -273,15 +281,16 @@ class RunHost:
             del self._tasks[run_id]
             self._stops.pop(run_id, None)
             self._leases.pop(self._queue_ids.pop(run_id), None)
-        self.slots.give_back()
+        self.give_slot_back()
         if not task.cancelled() and (fault := task.exception()) is not None:
             logger.error("run %s failed outside its own guard", run_id, exc_info=fault)
-        self._wake.set()
+        if self._draining:
+            self.wake()
 
     def _plain_done(self, queue_id: int, _task: asyncio.Task[None]) -> None:
         self._plain.pop(queue_id, None)
         self._leases.pop(queue_id, None)
-        self._wake.set()
+        self.wake()
 
     # --- leases, cancels, heartbeat -----------------------------------------------------------------------------
     async def _keep(self) -> None:
@@ -340,7 +349,7 @@ class RunHost:
     def _ring(self, ring: Ring) -> None:
         """A ring only ever triggers reads: on SQLite a write in answer would ring everybody again."""
         if ring.queue:
-            self._wake.set()
+            self.wake()
         self.children.ring(ring)
         unknown = ring.threads is None
         if self._taking and (unknown or ring.cancels):

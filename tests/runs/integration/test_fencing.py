@@ -104,7 +104,7 @@ def test_the_first_end_wins_and_the_second_is_refused():
     held = claimed(run)
     ends = [Finish(held=held, ending=Ending(status=status)) for status in (RunStatus.TIMEOUT, RunStatus.SUCCESS)]
     first, second = commit(ends)
-    assert (first, status(run)) == (None, "timeout")
+    assert (first.pk, status(run)) == (run.pk, "timeout")
     assert isinstance(second, Fenced)
     assert len(events(run.thread, EventType.RUN_ENDED)) == 1
 
