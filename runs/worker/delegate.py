@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.ports import ChildCall, ChildResult
 from engine.stop import SubagentStatus
 from runs.errors import Fenced
 from runs.group_commit import NO_DATABASE
-from runs.lifecycle import Held, waiting
+from runs.lifecycle import Held, Progress, waiting
 from runs.statuses import WaitingFor
 from runs.worker import plans, starting
 
@@ -41,13 +41,27 @@ class LocalDelegate:
         self._has_slot = True
         self._asked: list[tuple[starting.Asked, asyncio.Future[starting.Started | str]]] = []
         self._announced = 0  # calls of the last reply that have not come yet
+        self._reply: Progress | None = None
+        self._written: asyncio.Future[Any] | None = None
         self._all_came = asyncio.Event()
         self._starting: asyncio.Task[None] | None = None  # a task that nobody holds may vanish
         self._turn = asyncio.Lock()  # one change of `_has_slot` at a time
 
-    def announce(self, calls: int) -> None:
-        """So many calls of one reply are about to come: they are started together."""
-        self._announced = calls
+    def announce(self, calls: int, reply: Progress | None = None) -> None:
+        """So many calls of one reply are about to come: they are started together.
+
+        In one transaction with the `reply`, when that is not being stored already.
+        """
+        self._announced, self._reply = calls, reply
+
+    def take_reply(self) -> Progress | None:
+        """The announced reply, when it has not been stored; whoever takes it stores it before anything else."""
+        reply, self._reply = self._reply, None
+        return reply
+
+    def start_after(self, written: asyncio.Future[Any]) -> None:
+        """The reply is being stored without its children: they come after it."""
+        self._written = written
 
     async def run_child(self, call: ChildCall) -> ChildResult:
         try:
@@ -93,13 +107,18 @@ class LocalDelegate:
         with suppress(TimeoutError):
             async with asyncio.timeout(_GATHER_SECONDS):
                 await self._all_came.wait()
+        if self._written is not None:
+            await asyncio.wait((self._written,))
         batch, self._asked = self._asked, []
         self._announced = max(0, self._announced - len(batch))
         self._all_came.clear()
-        calls = [asked for asked, _answer in batch]
+        calls = starting.Calls(
+            self._held, self._run, self._plan, [asked for asked, _answer in batch], self.take_reply()
+        )
         try:
-            outcomes = await self._host.start_children(self._held, self._run, self._plan, calls)
+            outcomes = await self._host.start_children(calls)
         except Exception as fault:  # noqa: BLE001 - handed to whoever asked
+            self._reply = calls.reply  # nothing of the transaction is there, or the run is given up
             outcomes = [fault] * len(batch)
         for (_asked, answer), outcome in zip(batch, outcomes, strict=True):
             if answer.done():

@@ -237,14 +237,17 @@ class Execution:
         if entries and entries[-1]["type"] == "ai" and not entries[-1].get("tool_calls"):
             self._pending = entries
             return
-        if self._delegate is not None and (calls := _delegations(entries)):
-            self._delegate.announce(calls)
-        if _only_delegations(entries):
-            # A child's INSERT follows in the same queue, checks this run's fence itself and is found again by its
-            # call; its result is a row of its own. So nothing is lost by going on while these are being written.
-            self._owed.append(self._host.database.write(self._progress(entries)))
-            return
-        await self._write(self._progress(entries))
+        calls, progress = _delegations(entries), self._progress(entries)
+        if not _only_delegations(entries):
+            if calls and self._delegate is not None:
+                self._delegate.announce(calls)
+            await self._write(progress)
+        elif calls and self._delegate is not None:
+            self._delegate.announce(calls, progress)  # stored in the transaction that starts its children
+        else:
+            # The results of children are rows of their own, found again by their calls: nothing is lost by going on
+            # while they are being written.
+            self._owed.append(self._submit(progress))
 
     async def _store_summary(self, summary: Summary) -> None:
         """One more row: the history it stands for stays as it is."""
@@ -272,10 +275,18 @@ class Execution:
         return {**unsaved, **self._meter.changes(self._counters)}
 
     async def _write(self, verb: Any) -> Any:
-        result = await self._host.database.write(verb)
+        result = await self._submit(verb)
         while self._owed:  # written before it: what went wrong there shows here at the latest
             await self._owed.pop(0)
         return result
+
+    def _submit(self, verb: Any) -> asyncio.Future[Any]:
+        """Write a verb, behind a reply whose children were not started with it."""
+        if self._delegate is not None and (reply := self._delegate.take_reply()) is not None:
+            written = self._host.database.write(reply)
+            self._owed.append(written)
+            self._delegate.start_after(written)
+        return self._host.database.write(verb)
 
     def _send_delta(self, delta: Delta) -> None:
         """Not awaited: a lost delta is harmless, its message follows. Columns it carried are written later."""
@@ -286,7 +297,7 @@ class Execution:
                 self._unsaved = {**unsaved, **self._unsaved}
 
         verb = Progress(held=self._held, entries=[delta], changes=unsaved)
-        self._host.database.write(verb).add_done_callback(written)
+        self._submit(verb).add_done_callback(written)
 
     # --- ending -------------------------------------------------------------------------------------------------
     def _answered(self, messages: list[BaseMessage]) -> Ending:

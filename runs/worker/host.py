@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from runs.lifecycle import Held
-    from runs.models import Run
-    from runs.worker.plans import Plan
     from runs.worker.starting import Ready
 
 logger = logging.getLogger(__name__)
@@ -118,18 +115,15 @@ class RunHost:
         if was_full:
             self.wake()
 
-    async def start_children(
-        self, held: Held, run: Run, plan: Plan, asked: Sequence[starting.Asked]
-    ) -> list[starting.Started | str | Exception]:
+    async def start_children(self, calls: starting.Calls) -> list[starting.Started | str | Exception]:
         """Start the children of one reply. A fair share begins here at once, the others go through the queue."""
-        count = self._reserve(len(asked))
+        count = self._reserve(len(calls.asked))
         lock = timezone.now() + timedelta(seconds=self._lease_seconds)
         begun: list[Ready] = []
         try:
             async with self._taking_up():
-                outcomes = await self.database.call(
-                    starting.start_children, held, run, plan, asked, starting.Own(count, self.name, lock)
-                )
+                own = starting.Own(count, self.name, lock)
+                outcomes = await self.database.call(starting.start_children, calls, own)
                 children = [outcome for outcome in outcomes if isinstance(outcome, starting.Started)]
                 begun = [child.ready for child in children if child.ready is not None]
                 for ready in begun:

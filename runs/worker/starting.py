@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from runs.lifecycle import Held, StartChild, commit
+from runs.lifecycle import Held, Progress, StartChild, commit
 from runs.lifecycle.claims import Claimed
 from runs.models import Run, new_id
 from runs.worker import plans
@@ -59,6 +59,17 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Calls:
+    """Delegations of one run that come together, and their reply when it is to be stored with them."""
+
+    held: Held
+    run: Run
+    plan: Plan
+    asked: Sequence[Asked]
+    reply: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Started:
     """A child to wait for. `now` is False for one that this call had started before; `ready` is this process's own."""
 
@@ -68,28 +79,27 @@ class Started:
     ready: Ready | None = None
 
 
-def start_children(
-    held: Held, run: Run, plan: Plan, asked: Sequence[Asked], own: Own
-) -> list[Started | str | Exception]:
+def start_children(calls: Calls, own: Own) -> list[Started | str | Exception]:
     """One outcome for each call: its child, the sentence that refuses it, or why the run must be given up (Fenced)."""
     now = registry.current(max_age=0)
-    outcomes: list[Started | str | Exception | StartChild] = [_checked(held, run, plan, one, now) for one in asked]
+    outcomes: list[Started | str | Exception | StartChild] = [_checked(calls, one, now) for one in calls.asked]
     verbs = [outcome for outcome in outcomes if isinstance(outcome, StartChild)]
     begun = [replace(verb, worker=own.worker, held_until=own.held_until) for verb in verbs[: own.count]]
     verbs = [*begun, *verbs[own.count :]]
-    committed = iter(zip(verbs, commit(verbs) if verbs else (), strict=True))
+    first = [] if calls.reply is None else [calls.reply]
+    committed = iter(zip(verbs, commit([*first, *verbs])[len(first) :], strict=True))
     return [_started(*next(committed)) if isinstance(one, StartChild) else one for one in outcomes]
 
 
-def _checked(held: Held, run: Run, plan: Plan, asked: Asked, now: Registry) -> StartChild | Started | str:
-    call = asked.call
-    dispatch = plans.dispatch_for(run, plan, call, now)
+def _checked(calls: Calls, asked: Asked, now: Registry) -> StartChild | Started | str:
+    run, call = calls.run, asked.call
+    dispatch = plans.dispatch_for(run, calls.plan, call, now)
     if isinstance(dispatch, str):
         # A child that was started before stays this call's child, although it would not be started any more.
         child = plans.child_of(run, call.tool_call_id)
         return dispatch if child is None else Started(child.pk, child.thread_id, now=False)
     return StartChild(
-        parent=held,
+        parent=calls.held,
         tool_call_id=call.tool_call_id,
         agent=dispatch.agent,
         title=dispatch.title,
