@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.language_models.chat_models import BaseChatModel
@@ -29,6 +30,8 @@ _SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "max_tokens": ("max_tokens", "max_output_tokens", "num_predict"),
     "timeout_seconds": ("timeout", "request_timeout", "timeout_seconds"),
 }
+# With one of these an entry says itself how it connects to OpenAI.
+_OWN_CONNECTIONS: Final = frozenset({"http_client", "http_async_client", "http_socket_options", "openai_proxy"})
 _DEFAULTS: Final[Mapping[str, object]] = {"streaming": True, "stream_usage": True, "max_retries": MAX_RETRIES}
 
 
@@ -83,6 +86,8 @@ def _arguments(model: ModelConfig, target: Any) -> dict[str, object]:
     arguments |= {name: default for name, default in _DEFAULTS.items() if accepted and name in accepted}
     if _is_openai(target):
         arguments["timeout"] = _openai_timeout(model.timeout_seconds)
+        if not _OWN_CONNECTIONS & set(model.extra) and not os.environ.get("OPENAI_PROXY"):
+            arguments["http_async_client"] = _openai_connections(arguments["timeout"])
     return arguments | dict(model.extra)
 
 
@@ -107,3 +112,10 @@ def _openai_timeout(timeout_seconds: int | None) -> object:
     # langchain-openai shares one HTTP client between all models whose timeout is a plain number, also between
     # event loops, which must never happen; a Timeout object gives each model a client of its own.
     return Timeout(timeout_seconds or READ_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
+
+
+def _openai_connections(timeout: Any) -> object:
+    """OpenAI's own client over aiohttp: the default one looks at every open connection for each request."""
+    from openai import DefaultAioHttpClient
+
+    return DefaultAioHttpClient(timeout=timeout)
