@@ -42,7 +42,7 @@ from runs.transcript import closing_answers
 from runs.worker import plans
 from runs.worker.delegate import LocalDelegate
 from runs.worker.deltas import Deltas
-from runs.worker.steps import Meter, task_steps
+from runs.worker.steps import Meter, delegations, only_delegations, task_steps
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine
@@ -237,8 +237,8 @@ class Execution:
         if entries and entries[-1]["type"] == "ai" and not entries[-1].get("tool_calls"):
             self._pending = entries
             return
-        calls, progress = _delegations(entries), self._progress(entries)
-        if not _only_delegations(entries):
+        calls, progress = delegations(entries), self._progress(entries)
+        if not only_delegations(entries):
             if calls and self._delegate is not None:
                 self._delegate.announce(calls)
             await self._write(progress)
@@ -370,19 +370,6 @@ async def _parts(
         raise
     except Exception as fault:
         raise _DriveFailed(fault) from fault
-
-
-def _delegations(entries: list[WireMessage]) -> int:
-    return sum(call["name"] == TASK for entry in entries for call in entry.get("tool_calls") or ())
-
-
-def _only_delegations(entries: list[WireMessage]) -> bool:
-    names = [
-        str(name)
-        for entry in entries
-        for name in ([call["name"] for call in entry.get("tool_calls") or ()] or [entry.get("name")])
-    ]
-    return bool(names) and all(name == TASK for name in names)
 
 
 def _since_the_request(messages: list[BaseMessage]) -> list[BaseMessage]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from engine.delegation.names import TASK
 from engine.text import shorten
 from runs.event_types import Fact, TaskStep
 from runs.transcript import WireMessage, text_of
@@ -104,3 +105,18 @@ def task_steps(run: Run, entries: Iterable[WireMessage], meter: Meter) -> Sequen
                 for c in entry.get("tool_calls") or ()
             )
     return steps
+
+
+def delegations(entries: Sequence[WireMessage]) -> int:
+    """How many subagents these messages ask for."""
+    return sum(call["name"] == TASK for entry in entries for call in entry.get("tool_calls") or ())
+
+
+def only_delegations(entries: Sequence[WireMessage]) -> bool:
+    """Whether these messages call `task` and nothing else, or are results of it and of nothing else."""
+    names = [
+        str(name)
+        for entry in entries
+        for name in ([call["name"] for call in entry.get("tool_calls") or ()] or [entry.get("name")])
+    ]
+    return bool(names) and all(name == TASK for name in names)
