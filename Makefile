@@ -7,7 +7,7 @@ RUNTIME := $(VENV)/.runtime-installed
 DEVELOPMENT := $(VENV)/.development-installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo up test lint bench messages lock format clean
+.PHONY: help demo up test lint bench messages openapi lock format clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -30,6 +30,9 @@ bench: $(DEVELOPMENT) ## measure the product against the floor server; ARGS are 
 
 messages: $(DEVELOPMENT) ## collect new sentences into locale/ (needs gettext)
 	@$(BIN)/python manage.py makemessages -l zh_Hans --no-wrap --no-location --ignore '.venv/*' --ignore 'tests/*'
+
+openapi: $(DEVELOPMENT) ## write docs/openapi.yaml anew after a change of the API
+	@.ci/openapi
 
 lock: $(DEVELOPMENT) ## write constraints.txt anew from the two requirements files
 	@.ci/lock

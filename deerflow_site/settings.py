@@ -71,11 +71,15 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "csp",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
     "django_q",
     "channels",
 ]
 MIDDLEWARE = [
     "deerflow_site.health.answer_probes",
+    "access.middleware.give_request_id",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -169,6 +173,46 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+
+# --- API ------------------------------------------------------------------------------------------------------
+API_REQUESTS_PER_MINUTE = {  # by scope, for each key, and for each person's browsers together
+    "read": env_int("API_READS_PER_MINUTE", default=600, minimum=1, maximum=1_000_000),
+    "run": env_int("API_RUNS_PER_MINUTE", default=300, minimum=1, maximum=1_000_000),
+    "admin": env_int("API_CHANGES_PER_MINUTE", default=120, minimum=1, maximum=1_000_000),
+}
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "access.api.authentication.KeyAuthentication",
+        "access.api.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["access.api.permissions.MeetsNeed"],
+    "DEFAULT_THROTTLE_CLASSES": ["access.api.throttling.ScopeThrottle"],
+    "DEFAULT_PARSER_CLASSES": ["access.api.bodies.StrictJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["access.api.rendering.SafeJSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "access.api.rendering.AlwaysJSON",
+    "DEFAULT_SCHEMA_CLASS": "access.api.schema.ApiSchema",
+    "EXCEPTION_HANDLER": "access.api.problems.exception_handler",
+    "URL_FORMAT_OVERRIDE": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Subagents",
+    "DESCRIPTION": "Subagents and custom agents: who exists, who may be called, and with what.",
+    "VERSION": "1",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "DEFAULT_GENERATOR_CLASS": "access.api.schema.Generator",
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False, "validatorUrl": None},
+    "ENUM_NAME_OVERRIDES": {
+        "ProblemCode": "access.api.schema.PROBLEM_CODES",
+        "Source": "subagents.api.serializers.SOURCES",
+        "State": "subagents.api.serializers.STATES",
+    },
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+}
 
 # --- Admin ------------------------------------------------------------------------------------------------
 UNFOLD = {

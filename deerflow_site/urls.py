@@ -21,5 +21,11 @@ urlpatterns = [
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("i18n/", include("django.conf.urls.i18n")),
     path("favicon.ico", RedirectView.as_view(url=lazy(static, str)("runs/icon.svg"))),
+    path("api/", include("deerflow_site.api_urls")),
     path("", include("runs.web.urls")),
 ]
+
+handler400 = "deerflow_site.faults.bad_request"
+handler403 = "deerflow_site.faults.permission_denied"
+handler404 = "deerflow_site.faults.page_not_found"
+handler500 = "deerflow_site.faults.server_error"

@@ -1,0 +1,1 @@
+"""What every API of this product shares: errors, authentication, permissions, throttles, bodies, descriptions."""
