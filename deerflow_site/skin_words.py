@@ -14,4 +14,12 @@ WORDS = (
     gettext_noop("Reset filters"),
     gettext_noop("Clear all filters"),
     gettext_noop("Search apps and models..."),
+    gettext_noop("Select Record"),
+    gettext_noop("Select record"),
+    gettext_noop("Select all rows"),
+    gettext_noop("Select action"),
+    gettext_noop("Select action to run"),
+    gettext_noop("Run"),
+    gettext_noop("No results found"),
+    gettext_noop("This page yielded into no results. Create a new item or reset your filters."),
 )

@@ -8,3 +8,9 @@ class RunsConfig(AppConfig):
     name = "runs"
     verbose_name = _("Operate")
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from runs.usage import RunsOfSubagents
+        from subagents import usage
+
+        usage.register(RunsOfSubagents())

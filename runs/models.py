@@ -126,6 +126,7 @@ class Run(models.Model):
         indexes = [
             models.Index(fields=["created_at"], condition=Q(status__in=["pending", "running"]), name="run_active"),
             models.Index(fields=["cancel_requested"], condition=~Q(cancel_requested=""), name="run_cancel_requested"),
+            models.Index(fields=["agent", "created_at"], condition=Q(parent__isnull=False), name="run_of_subagent"),
         ]
 
     def __str__(self) -> str:

@@ -17,12 +17,16 @@ IS_UNFOLD = apps.is_installed("unfold")
 if TYPE_CHECKING or not IS_UNFOLD:
     from django.contrib.admin import ModelAdmin, action
     from django.contrib.admin.views.main import ChangeList
+
+    CHECKBOX_CLASS = "action-select"
 else:
-    from unfold.admin import ModelAdmin
+    from unfold.admin import ModelAdmin, checkbox
     from unfold.decorators import action
     from unfold.views import ChangeList
 
-__all__ = ["IS_UNFOLD", "ChangeList", "ModelAdmin", "action", "display"]
+    CHECKBOX_CLASS = str(checkbox.attrs["class"])  # of a row's checkbox
+
+__all__ = ["CHECKBOX_CLASS", "IS_UNFOLD", "ChangeList", "ModelAdmin", "action", "display"]
 
 Column = TypeVar("Column", bound=Callable[..., Any])
 

@@ -43,6 +43,17 @@ SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
         ),
         "idle_subagent": gettext_noop("The subagent “%(name)s” does not run at the moment, so it cannot be called."),
         "empty_scope": gettext_noop("None of the selected subagents runs at the moment: the agent cannot delegate."),
+        # Advice about a description.
+        "description_short": gettext_noop(
+            "“When to use it” is very short. Say what it does and when the lead should pick it."
+        ),
+        "description_no_verb": gettext_noop(
+            "“When to use it” begins with “%(word)s”. Begin with what it does, such as “Compares …” or “Writes …”."
+        ),
+        "description_alike": gettext_noop(
+            "“When to use it” is nearly that of %(name)s. The lead cannot tell them apart: say what is different."
+        ),
+        # About an override.
         "unused_override": gettext_noop("subagents.agents.%(name)s changes nothing: no subagent bears this name."),
         "broken_override": gettext_noop("The override %(path)s is not applied: %(problems)s"),
     }

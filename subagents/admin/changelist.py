@@ -8,20 +8,38 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ORDER_VAR
 from django.core.paginator import InvalidPage
 
-from subagents import registry
+from subagents import registry, usage
+from subagents.admin.authors import authors_of
 from subagents.admin.filters import EntryFilter
-from subagents.admin.rows import ORDERS, row, search
+from subagents.admin.rows import ORDERS, by_use, row, search
 from subagents.adminkit import ChangeList
+from subagents.definitions import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
     from subagents.catalogue import Entry
+    from subagents.models import ManagedSubagent
 
 
 class CatalogueChangeList(ChangeList):
-    """Searches, filters, sorts and pages entries; `queryset` stays an unused real one for Django's own checks."""
+    """Searches, filters, sorts and pages entries; `queryset` stays an unused real one for Django's own checks.
+
+    `found` holds every entry that search and filters leave, on all pages.
+    """
+
+    found: list[Entry]
+
+    def get_query_string(self, new_params: Any = None, remove: Any = None) -> str:
+        # The skin asks for the addresses of the headings again in each row.
+        asked = repr((new_params, remove))
+        known: dict[str, str] = self.__dict__.setdefault("_query_strings", {})
+        if asked not in known:
+            known[asked] = super().get_query_string(new_params, remove)
+        return known[asked]
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
         return ["name"]
@@ -30,13 +48,14 @@ class CatalogueChangeList(ChangeList):
         entries = registry.current().catalogue.entries
         filters = [spec for spec in self.filter_specs if isinstance(spec, EntryFilter)]
         found: Any = [entry for entry in search(entries, self.query) if all(spec.matches(entry) for spec in filters)]
-        self._sort(found)
-        paginator = self.model_admin.get_paginator(request, found, self.list_per_page)
+        uses = self._sort(found)
+        self.found = found
+        paginator: Any = self.model_admin.get_paginator(request, found, self.list_per_page)
         self.paginator = paginator
         self.result_count = paginator.count
         self.full_result_count = len(entries)
         self.show_full_result_count = True
-        self.show_admin_actions = False
+        self.show_admin_actions = any(entry.source is Source.MANAGED for entry in found)
         self.can_show_all = paginator.count <= self.list_max_show_all
         self.multi_page = paginator.num_pages > 1
         try:
@@ -44,14 +63,43 @@ class CatalogueChangeList(ChangeList):
             shown = found if self.show_all and self.can_show_all else paginator.page(page).object_list
         except InvalidPage:
             raise IncorrectLookupParameters from None
-        self.result_list = [row(entry) for entry in shown]
+        self.result_list = self._rows(request, shown, uses)
 
-    def _sort(self, entries: list[Entry]) -> None:
-        """Sort in place by the columns that the address names, the first one strongest; catalogue order otherwise."""
-        for column in reversed(str(self.params.get(ORDER_VAR, "")).split(".")):
-            index = column.removeprefix("-")
-            if not (index.isascii() and index.isdigit() and int(index[:4]) < len(self.list_display)):
-                continue
-            order = ORDERS.get(str(self.get_ordering_field(self.list_display[int(index[:4])])))
+    def _rows(
+        self, request: HttpRequest, entries: Sequence[Entry], uses: Mapping[str, usage.Use] | None
+    ) -> list[ManagedSubagent]:
+        """Dress the entries of one page with what is asked for once for all of them."""
+        if uses is None:
+            uses = usage.last_used({entry.name for entry in entries})
+        authors = authors_of(entries)
+        may_change = self.model_admin.has_change_permission(request)
+        rows = []
+        for entry in entries:
+            instance: Any = row(entry)
+            # Runs are of the name, so they are shown beside whoever holds it.
+            instance.use = uses.get(entry.name) if entry.shadowed_by is None else None
+            instance.author = authors.get(entry.name, "") if entry.source is Source.MANAGED else ""
+            instance.may_switch = may_change and entry.source is Source.MANAGED and not entry.problems
+            rows.append(instance)
+        return rows
+
+    def _sort(self, entries: list[Entry]) -> Mapping[str, usage.Use] | None:
+        """Sort in place by the columns that the address names, the first one strongest; catalogue order otherwise.
+
+        Returns the use of all entries where it was needed for that.
+        """
+        columns = [column for column in map(self._column, str(self.params.get(ORDER_VAR, "")).split(".")) if column]
+        is_by_use = any(name == "used" for name, _reverse in columns)
+        uses = usage.last_used({entry.name for entry in entries}) if is_by_use else None
+        for name, reverse in reversed(columns):
+            order: Any = by_use(uses or {}) if name == "used" else ORDERS.get(name)
             if order is not None:
-                entries.sort(key=order, reverse=column.startswith("-"))  # type: ignore[arg-type]
+                entries.sort(key=order, reverse=reverse)
+        return uses
+
+    def _column(self, written: str) -> tuple[str, bool] | None:
+        """Return what a column of the address sorts by, and whether backwards; None for one that does not exist."""
+        index = written.removeprefix("-")
+        if not (index.isascii() and index.isdigit() and int(index[:4]) < len(self.list_display)):
+            return None
+        return str(self.get_ordering_field(self.list_display[int(index[:4])])), written.startswith("-")

@@ -78,6 +78,23 @@ def with_overridden(entry: Entry, field: str, say: Callable[[Any], str]) -> Safe
     )
 
 
+def digest(entry: Entry) -> str:
+    """Say in one line what a run gets, and how much of it config.yaml overrides."""
+    effective = entry.effective
+    parts = [
+        wording.in_words("max_turns", effective.max_turns),
+        wording.in_words("timeout_seconds", effective.timeout_seconds),
+        wording.in_words("model", effective.model),
+    ]
+    if entry.overridden:
+        count = len(entry.overridden)
+        text = ngettext(
+            "%(count)s value overridden by config.yaml", "%(count)s values overridden by config.yaml", count
+        )
+        parts.append(text % {"count": count})
+    return " · ".join(parts)
+
+
 def _line(entry: Entry, field: str) -> FieldLine:
     winner, *others = entry.layers[field]
     return FieldLine(
@@ -92,8 +109,7 @@ def _line(entry: Entry, field: str) -> FieldLine:
 def _value(field: str, layer: Layer) -> str:
     if field == "system_prompt":
         # The text itself stands below, for those who may read it.
-        length = len(str(layer.value))
-        return ngettext("%(count)s character", "%(count)s characters", length) % {"count": wording.number(length)}
+        return wording.length_in_words(str(layer.value))
     if field == "display_name" and not layer.value:
         return gettext("none: the name is shown")
     return wording.in_words(field, layer.value)

@@ -13,7 +13,6 @@ from subagents.admin.wording import SOURCES, STATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from enum import StrEnum
 
     from django.db.models import QuerySet
     from django.http import HttpRequest
@@ -25,17 +24,18 @@ class EntryFilter(SimpleListFilter):
     """Chooses entries by one of their facts, with the number of entries beside each choice."""
 
     labels: dict[Any, Any]
-    fact: Callable[[Entry], StrEnum]
+    fact: Callable[[Entry], str]
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         counts = Counter(type(self).fact(entry) for entry in registry.current().catalogue.entries)
-        return [(value.value, f"{label} ({counts[value]})") for value, label in self.labels.items() if counts[value]]
+        labels = self.labels or {fact: fact for fact in sorted(counts)}
+        return [(str(value), f"{label} ({counts[value]})") for value, label in labels.items() if counts[value]]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset
 
     def matches(self, entry: Entry) -> bool:
-        return self.value() is None or self.value() == type(self).fact(entry).value
+        return self.value() is None or self.value() == str(type(self).fact(entry))
 
 
 class SourceFilter(EntryFilter):
@@ -50,3 +50,12 @@ class StateFilter(EntryFilter):
     parameter_name = "state"
     labels = STATES
     fact = staticmethod(lambda entry: entry.state)
+
+
+class ModelFilter(EntryFilter):
+    """By the model in force; only where there is more than one."""
+
+    title = _("model")
+    parameter_name = "model"
+    labels: dict[Any, Any] = {}
+    fact = staticmethod(lambda entry: entry.effective.model)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
+from engine.tools.names import DELEGATION_TOOLS
 from subagents.admin import faults
 from subagents.admin.widgets import (
     ALL,
@@ -182,7 +184,12 @@ class DocumentForm(forms.Form):
 class SubagentForm(DocumentForm):
     """One managed subagent."""
 
-    disallowed_tools = NamesField(label=_("Disallowed tools"))
+    disallowed_tools = NamesField(
+        label=_("Disallowed tools"),
+        help_text=format_lazy(
+            _("Besides those that no subagent ever gets: {names}."), names=", ".join(DELEGATION_TOOLS)
+        ),
+    )
     max_turns = number_field(label=_("Turns at most"), most=1_000, help_text=_("Model calls of one run, 1 to 1,000."))
     timeout_seconds = number_field(
         label=_("Seconds at most"), most=86_400, help_text=_("From the first moment of execution, 1 to 86,400.")

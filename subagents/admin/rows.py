@@ -9,11 +9,12 @@ from subagents.definitions import PRECEDENCE
 from subagents.models import ManagedSubagent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from subagents.catalogue import Entry
+    from subagents.usage import Use
 
-_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 # Columns by which the list can be sorted; the keys are what the page's columns name as their order.
 ORDERS: Final[dict[str, Callable[[Entry], object]]] = {
@@ -22,8 +23,13 @@ ORDERS: Final[dict[str, Callable[[Entry], object]]] = {
     "state": lambda entry: entry.state.value,
     "limits": lambda entry: (entry.effective.max_turns, entry.effective.timeout_seconds),
     "model": lambda entry: entry.effective.model,
-    "updated": lambda entry: entry.definition.updated_at or _LONG_AGO,
+    "updated": lambda entry: entry.definition.updated_at or LONG_AGO,
 }
+
+
+def by_use(uses: Mapping[str, Use]) -> Callable[[Entry], object]:
+    """Order by the newest run; what never ran comes first."""
+    return lambda entry: uses[entry.name].at if entry.name in uses else LONG_AGO
 
 
 def row(entry: Entry) -> ManagedSubagent:

@@ -43,6 +43,9 @@ class Picked:
         return [] if self.choice == NONE else list(self.names)
 
 
+UNDECIDED: Final = Picked("")
+
+
 def picked(value: object) -> Picked:
     """Turn a definition's value into what is picked for it."""
     if isinstance(value, Picked):

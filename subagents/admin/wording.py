@@ -9,11 +9,12 @@ from django.utils.translation import gettext_lazy as _
 
 from subagents.catalogue import State
 from subagents.definitions import INHERIT, Source
+from subagents.errors import InvalidDefinition, NameTaken, NotFound, ReadOnly, StaleVersion, StorageFailed
 from subagents.layers import DEFAULT, Layer
 from subagents.notes import SENTENCES, Note
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 SOURCES: Final = {
     Source.BUILTIN: pgettext_lazy("source of a subagent", "Built-in"),
@@ -54,6 +55,12 @@ FIELDS: Final[Mapping[str, object]] = {
     "token_budget.warn_threshold": _("Warning at"),
 }
 
+# The fields of a document, in the order they are shown.
+DOCUMENT_FIELDS: Final[Mapping[str, object]] = {
+    **{field: label for field, label in FIELDS.items() if "." not in field},
+    "token_budget": FIELDS["token_budget.enabled"],
+}
+
 
 def say(note: Note) -> str:
     """Return a note's sentence in the reader's language."""
@@ -85,6 +92,36 @@ def in_words(field: str, value: object) -> str:
     if field == "model" and value == INHERIT:
         return gettext("inherit: the lead's model")
     return str(value)
+
+
+def length_in_words(text: str) -> str:
+    length = len(text)
+    return ngettext("%(count)s character", "%(count)s characters", length) % {"count": number(length)}
+
+
+def shortlist(names: Sequence[str], most: int = 5) -> str:
+    """Join names; of many only the first ones, with an ellipsis."""
+    return ", ".join(names[:most]) + ("…" if len(names) > most else "")
+
+
+def refusal(refused: Exception) -> str:
+    """Say why something was not done, in the reader's language."""
+    if isinstance(refused, NameTaken):
+        return gettext("The name %(name)s is held by another subagent (%(source)s).") % {
+            "name": refused.name,
+            "source": SOURCES[refused.source],
+        }
+    if isinstance(refused, NotFound):
+        return gettext("It has been deleted in the meantime.")
+    if isinstance(refused, StaleVersion):
+        return gettext("Somebody else changed it in the meantime.")
+    if isinstance(refused, InvalidDefinition):
+        return gettext("It cannot be read. Open it to repair or delete it.")
+    if isinstance(refused, ReadOnly):
+        return gettext("It is read-only here.")
+    if isinstance(refused, StorageFailed):
+        return gettext("It could not be stored: %(reason)s") % {"reason": refused}
+    return str(refused)
 
 
 def turns_in_words(turns: int) -> str:

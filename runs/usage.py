@@ -1,0 +1,52 @@
+"""What the runs tell about the use of subagents (see `subagents.usage`)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db.models import Count, Max, Q
+from django.urls import reverse
+from django.utils import timezone
+
+from subagents.usage import RECENT_DAYS, Use, UsedBy
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from django.db.models import QuerySet
+
+    from runs.models import Run
+
+
+class RunsOfSubagents:
+    """Counts child runs: a lead of the same name is another agent."""
+
+    def last_used(self, names: Collection[str]) -> Mapping[str, Use]:
+        since = timezone.now() - timedelta(days=RECENT_DAYS)
+        found = (
+            _children()
+            .filter(agent__in=names)
+            .values("agent")
+            .annotate(at=Max("created_at"), recent=Count("pk", filter=Q(created_at__gte=since)))
+            .order_by()
+        )
+        return {row["agent"]: Use(at=row["at"], recent_runs=row["recent"]) for row in found}
+
+    def newest_runs(self, name: str, limit: int) -> Sequence[UsedBy]:
+        newest = _children().filter(agent=name).order_by("-created_at")[:limit]
+        return [
+            UsedBy(
+                path=reverse("admin:runs_run_change", args=[run.pk]),
+                title=run.title,
+                status=run.get_status_display(),
+                at=run.created_at,
+            )
+            for run in newest
+        ]
+
+
+def _children() -> QuerySet[Run]:
+    from runs.models import Run
+
+    return Run.objects.filter(parent__isnull=False)

@@ -1,0 +1,144 @@
+"""The history of one entry: every version, who made it, what changed, and each version's whole document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.utils.translation import gettext as _
+
+from subagents import registry, services
+from subagents.admin import layout, wording
+from subagents.admin.rows import row
+from subagents.definitions import Source, row_key
+from subagents.errors import ConfigRefused
+from subagents.kinds import SUBAGENT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.http import HttpRequest, HttpResponse
+
+    from subagents.admin.page import CatalogueAdmin
+    from subagents.catalogue import Entry
+    from subagents.models import Revision
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One line of the history; `changed` names the fields that differ from the version before."""
+
+    revision: Revision
+    author: str
+    changed: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    field: str
+    label: object
+    value: str
+    is_changed: bool
+
+
+def versions(page: CatalogueAdmin, request: HttpRequest, key: str) -> HttpResponse:
+    """List the versions of an entry, newest first; also of one that has been deleted."""
+    entry, name = _subject(key)
+    revisions = services.revisions(SUBAGENT, name) if name else []
+    if entry is None and not revisions:
+        messages.warning(request, _("There is no such subagent, or no longer."))
+        return page.to_list()
+    context = {
+        "original": row(entry) if entry else None,
+        "entry": entry,
+        "key": key,
+        "is_managed": name is not None,
+        "versions": _versions(revisions),
+    }
+    title = _("History of %(name)s") % {"name": entry.definition.title if entry else name}
+    return page.render(request, "history.html", context, title=title)
+
+
+def version(page: CatalogueAdmin, request: HttpRequest, key: str, number: int) -> HttpResponse:
+    """Show the whole document of one version."""
+    entry, name = _subject(key)
+    listed = _versions(services.revisions(SUBAGENT, name) if name else [])
+    at = next((index for index, item in enumerate(listed) if item.revision.number == number), None)
+    if at is None:
+        messages.warning(request, _("There is no such version."))
+        return page.to_list()
+    shown = listed[at]
+    before = listed[at + 1].revision.document if at + 1 < len(listed) else None
+    document = shown.revision.document if isinstance(shown.revision.document, dict) else {}
+    may_read = page.may_read_prompts(request)
+    raw = str(document.get("unreadable", ""))
+    context = {
+        "original": row(entry) if entry else None,
+        "entry": entry,
+        "key": key,
+        "version": shown,
+        "lines": () if raw else _lines(document, before, shows_prompt=may_read),
+        "raw": raw if may_read else "",
+        "is_unreadable": bool(raw),
+        "prompt": str(document.get("system_prompt", "")) if may_read else "",
+        "may_read_prompt": may_read,
+        "newer": listed[at - 1].revision.number if at else None,
+        "older": listed[at + 1].revision.number if before is not None else None,
+    }
+    title = _("%(name)s, version %(number)s") % {"name": name, "number": number}
+    return page.render(request, "version.html", context, title=title)
+
+
+def _subject(key: str) -> tuple[Entry | None, str | None]:
+    """Return the entry of an address, and the name whose history it has; None for what has no history here."""
+    try:
+        entry = registry.current().catalogue.by_key(key)
+    except ConfigRefused:
+        entry = None
+    if entry is not None:
+        return entry, entry.name if entry.source is Source.MANAGED else None
+    return None, name_of(key)
+
+
+def name_of(key: str) -> str | None:
+    """Return the name of the managed subagent that an address is about, whether there is one or not."""
+    prefix = f"{Source.MANAGED.value}-"
+    name = key.removeprefix(prefix) if key.startswith(prefix) else ""
+    return name if name and row_key(Source.MANAGED, name) == key else None
+
+
+def _versions(revisions: Sequence[Revision]) -> list[Version]:
+    with_older: list[Any] = [*revisions, None]
+    return [
+        Version(revision, layout.author_of(revision), _changed(revision, older))
+        for revision, older in pairwise(with_older)
+    ]
+
+
+def _changed(revision: Revision, older: Revision | None) -> tuple[object, ...]:
+    if older is None:
+        return ()
+    return tuple(wording.DOCUMENT_FIELDS.get(field, field) for field in _differing(revision.document, older.document))
+
+
+def _differing(document: Any, before: Any) -> list[str]:
+    if not (isinstance(document, dict) and isinstance(before, dict)):
+        return []
+    fields = dict.fromkeys([*wording.DOCUMENT_FIELDS, *document, *before])
+    return [field for field in fields if document.get(field) != before.get(field)]
+
+
+def _lines(document: dict[str, Any], before: Any, *, shows_prompt: bool) -> tuple[Line, ...]:
+    changed = set(_differing(document, before)) if before is not None else set()
+    fields = [field for field in dict.fromkeys([*wording.DOCUMENT_FIELDS, *document]) if field in document]
+    return tuple(
+        Line(
+            field=field,
+            label=wording.DOCUMENT_FIELDS.get(field, field),
+            value=layout.value_in_words(field, document[field], shows_prompt=shows_prompt),
+            is_changed=field in changed,
+        )
+        for field in fields
+    )
