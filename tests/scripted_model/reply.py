@@ -16,6 +16,7 @@ class Ending(StrEnum):
     CUT = "cut"
     CLOSE = "close"
     STALL = "stall"
+    ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ class Reply:
     """One answer, with everything that can go wrong on its way.
 
     A streamed answer is a row of *deltas*: the pieces of text, then those of the tool calls.
-    Fields that name a place (`cut_after`, `close_after`, `stall_after`, `gate_after`) count deltas.
+    Fields that name a place (`cut_after`, `close_after`, `stall_after`, `error_after`, `gate_after`) count deltas.
     """
 
     text: str | None = None  # None: "ok:<script id>" for a script that says nothing else
@@ -42,9 +43,13 @@ class Reply:
     sleep_seconds: float = 0.0  # before the first byte
     calls: tuple[ToolCall, ...] = ()
     fail_statuses: tuple[int, ...] = ()  # answers of the first attempts at this reply
+    fail_message: str = "scripted failure"  # what those answers say
+    fail_code: str = ""  # their error's code; empty: the status
+    retry_after_seconds: float | None = None  # what those answers ask for; None: to come back at once
     cut_after: int | None = None  # the connection is aborted there
     close_after: int | None = None  # the answer ends there: no finish_reason, no [DONE]
     stall_after: int | None = None  # nothing more comes, the connection stays open
+    error_after: int | None = None  # an error object comes instead of the rest
     hang: bool = False  # not one byte comes
     garbage: bool = False  # the body is not the protocol at all
     malformed: str | bool = False  # True: arguments that nothing can repair; text: literally these arguments
@@ -52,6 +57,8 @@ class Reply:
     duplicate_ids: bool = False  # every call, of this turn and of all turns, has one and the same id
     usage: Sequence[int] | Mapping[str, object] | None = None  # (prompt, completion), or the wire's object
     reports_usage: bool = True
+    refusal: str | None = None  # said where OpenAI's models say that they decline
+    reasoning: str | None = None  # streamed before the text, where it is no part of the answer
     finish_reason: str | None = None  # None: "tool_calls" or "stop"
     gate: str | None = None  # waits until this gate is opened, before the first byte or
     gate_after: int | None = None  # … there
@@ -63,6 +70,7 @@ class Reply:
             (Ending.CUT, self.cut_after),
             (Ending.CLOSE, self.close_after),
             (Ending.STALL, self.stall_after),
+            (Ending.ERROR, self.error_after),
         ):
             if place is not None:
                 return ending, place
@@ -77,9 +85,15 @@ STEP_FIELDS = {
     "sleep": "sleep_seconds",
     "calls": "calls",
     "fail": "fail_statuses",
+    "fail_message": "fail_message",
+    "fail_code": "fail_code",
+    "retry_after": "retry_after_seconds",
     "cut": "cut_after",
     "close": "close_after",
     "stall": "stall_after",
+    "error": "error_after",
+    "refusal": "refusal",
+    "reasoning": "reasoning",
     "hang": "hang",
     "garbage": "garbage",
     "malformed": "malformed",

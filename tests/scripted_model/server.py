@@ -113,7 +113,7 @@ class ScriptedServer:
             return _noted(call, _error(400, str(error)))
         failure = self.ledger.next_failure(call, reply.fail_statuses) if reply.fail_statuses else None
         if failure:
-            return _noted(call, _error(failure, "scripted failure", RETRY_AT_ONCE))
+            return _noted(call, _failure(failure, reply))
         await self._before_the_first_byte(reply)
         call.first_byte_at = time.monotonic()
         if reply.garbage:
@@ -158,6 +158,8 @@ class ScriptedServer:
         early_end = reply.early_end
         await self._write_deltas(response, deltas[: early_end[1]] if early_end else deltas, reply)
         if early_end:
+            if early_end[0] is Ending.ERROR:
+                await _write(response, encoder.error(), reply)
             await _end_early(early_end[0], request, call)
             return response
         await _write(response, encoder.closing(), reply)
@@ -195,10 +197,15 @@ def _noted(call: ModelCall, response: web.StreamResponse) -> web.StreamResponse:
     return response
 
 
-def _error(status: int, message: str, headers: dict[str, str] | None = None) -> web.Response:
-    return web.Response(
-        status=status, body=error_body(status, message), content_type="application/json", headers=headers
-    )
+def _failure(status: int, reply: Reply) -> web.Response:
+    asked = reply.retry_after_seconds
+    headers = RETRY_AT_ONCE if asked is None else {"Retry-After": f"{asked:g}"}
+    body = error_body(status, reply.fail_message, reply.fail_code)
+    return web.Response(status=status, body=body, content_type="application/json", headers=headers)
+
+
+def _error(status: int, message: str) -> web.Response:
+    return web.Response(status=status, body=error_body(status, message), content_type="application/json")
 
 
 def _garbage(streamed: bool) -> web.Response:

@@ -28,8 +28,8 @@ def dumps(value: object) -> bytes:
         return json.dumps(value, separators=(",", ":")).encode()
 
 
-def error_body(status: int, message: str) -> bytes:
-    return dumps({"error": {"message": message, "type": "scripted_failure", "code": str(status)}})
+def error_body(status: int, message: str, code: str = "") -> bytes:
+    return dumps({"error": {"message": message, "type": "scripted_failure", "code": code or str(status)}})
 
 
 class Encoder:
@@ -54,7 +54,7 @@ class Encoder:
             return tuple(f"t{number} " for number in range(reply.tokens))
         default = "" if self.calls else f"ok:{self.call.script_id}"
         text = default if reply.text is None else reply.text
-        places = (reply.cut_after, reply.close_after, reply.stall_after, reply.gate_after)
+        places = (reply.cut_after, reply.close_after, reply.stall_after, reply.error_after, reply.gate_after)
         if reply.rate_per_second or any(place is not None for place in places):
             return tuple(text[at : at + 4] for at in range(0, len(text), 4))
         return (text,) if text else ()
@@ -82,6 +82,7 @@ class Encoder:
     def whole(self) -> bytes:
         """The answer to a request that does not stream."""
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self.texts)}
+        message |= {"refusal": self.reply.refusal} if self.reply.refusal else {}
         if self.calls:
             message["tool_calls"] = [self._tool_call(index) for index in range(len(self.calls))]
         choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
@@ -93,11 +94,18 @@ class Encoder:
         return self.event({"role": "assistant", "content": ""})
 
     def deltas(self) -> Iterator[bytes]:
+        for name, said in (("reasoning_content", self.reply.reasoning), ("refusal", self.reply.refusal)):
+            if said:
+                yield self.event({name: said})
         for text in self.texts:
             yield self.event({"content": text})
         for index in range(len(self.calls)):
             for fragment in self._fragments(index):
                 yield self.event({"tool_calls": [fragment]})
+
+    def error(self) -> bytes:
+        """An error within a stream that had begun well."""
+        return b"data: " + error_body(500, self.reply.fail_message, self.reply.fail_code) + b"\n\n"
 
     def closing(self) -> bytes:
         closing = self.event({}, self.finish_reason)
