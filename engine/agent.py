@@ -19,7 +19,7 @@ from engine.middleware.model_stream import TextDelta
 from engine.middleware.summarization import SummaryWriter
 from engine.middleware.turn_limit import cap_turns
 from engine.ports import RunContext, Summary
-from engine.transcript import counters_of, final_text, is_answered, partial_text, settle
+from engine.transcript import counters_of, final_text, is_answered, partial_text, refusal_of_last, settle
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.tools import BaseTool
 
+    from engine.models.gate import ModelGate
     from engine.models.registry import ModelRegistry
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "final_text",
     "is_answered",
     "partial_text",
+    "refusal_of_last",
     "settle",
 ]
 
@@ -94,6 +96,7 @@ def compiled(spec: AgentSpec, models: ModelRegistry) -> Agent:
         models.chat_model(spec.model),
         tools,
         is_subagent=spec.is_subagent,
+        gate=models.gate(spec.model),
         summary_writers=_summary_writers(spec, models),
     )
     if len(agents) > MAX_COMPILED:
@@ -106,7 +109,7 @@ def _summary_writers(spec: AgentSpec, models: ModelRegistry) -> list[SummaryWrit
     writers = []
     for name in dict.fromkeys((spec.summary_model or spec.model, spec.model)):
         try:
-            writers.append(SummaryWriter(name, models.chat_model(name)))
+            writers.append(SummaryWriter(name, models.chat_model(name), models.gate(name)))
         except EngineError as fault:
             logger.warning("summaries are not written by %s: %s", name, fault)
     return writers
@@ -117,13 +120,14 @@ def build(
     tools: Sequence[BaseTool],
     *,
     is_subagent: bool,
+    gate: ModelGate | None = None,
     summary_writers: Sequence[SummaryWriter] = (),
 ) -> Agent:
     """Compile an agent with all guards; a lead also gets `task`, offered only to runs that may delegate."""
     return create_agent(
         chat_model,
         tools=[*tools] if is_subagent else [*tools, task],
-        middleware=guards(summary_writers),
+        middleware=guards(gate, summary_writers),
         context_schema=RunContext,
     )
 

@@ -39,7 +39,7 @@ def compacted(messages: Sequence[BaseMessage], summary: Summary) -> list[BaseMes
     """
     at = current_request(messages)
     request = [messages[at]] if at is not None and at < summary.covered else []
-    parts = [_INTRODUCTION, summary.text or LEFT_OUT, ledger(messages[: summary.covered])]
+    parts = [_INTRODUCTION, summary.text, ledger(messages[: summary.covered])]
     head = HumanMessage(content="\n\n".join(part for part in parts if part))
     return [head, *request, *messages[summary.covered :]]
 
@@ -123,6 +123,17 @@ def _entry(call: ToolCall, result: ToolMessage | None) -> str:
     what = arguments.get("description") or arguments.get("prompt") or ""
     task = _line(": ".join(str(part) for part in (call["name"], who, what) if part))
     return f"- {task}: {_line(str(status))}. {_line(said)}"
+
+
+def with_short_texts(messages: Sequence[BaseMessage], limit: int) -> list[BaseMessage]:
+    """The messages with the long texts of results and replies cut in the middle; what the person said stays."""
+    return [_short(message, limit) for message in messages]
+
+
+def _short(message: BaseMessage, limit: int) -> BaseMessage:
+    if isinstance(message, HumanMessage) or not isinstance(message.content, str) or len(message.content) <= limit:
+        return message
+    return message.model_copy(update={"content": middle_cut(message.content, limit)})
 
 
 def as_material(messages: Iterable[BaseMessage]) -> str:

@@ -7,8 +7,10 @@ classes.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Final
 
 from engine.text import clean, shorten
@@ -47,18 +49,43 @@ class StreamCut(EngineError):
     """The model's answer ended before the model had said that it was finished."""
 
 
+class ModelSilent(EngineError):
+    """Nothing came from the model server for too long; `begun`: in the middle of its answer."""
+
+    def __init__(self, seconds: float, *, begun: bool) -> None:
+        super().__init__(f"nothing came from the model server for {seconds:g} s")
+        self.seconds = seconds
+        self.begun = begun
+
+
+class ModelResting(EngineError):
+    """The model server failed so often in a row that it is not asked for a while."""
+
+    def __init__(self, name: str, failures: int, seconds: float) -> None:
+        super().__init__(
+            f"the server of the model {name} failed {failures} times in a row, so it is not asked again for"
+            f" {max(1, round(seconds))} s"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class ModelFault:
     """`code` is one of the platform's error codes; `sentence` is safe to show: no key, no request body."""
 
     code: str
     sentence: str
+    passes: bool = False  # asking again may help
+    server: bool = False  # the server itself is ill, whoever asks it for whatever
 
 
-_UNREACHABLE = ModelFault("model_unreachable", "The model server cannot be reached.")
-_SILENT = ModelFault("model_unreachable", "The model server did not answer in time.")
-_CUT = ModelFault("model_stream_cut", "The model's answer was cut off before it was finished.")
-_GARBAGE = ModelFault("model_failed", "The model server's answer could not be read: it is not what its API promises.")
+CONTEXT_OVERFLOW: Final = "model_context_overflow"
+_UNREACHABLE = ModelFault("model_unreachable", "The model server cannot be reached.", passes=True, server=True)
+_SILENT = ModelFault("model_unreachable", "The model server did not answer in time.", passes=True, server=True)
+_CUT = ModelFault("model_stream_cut", "The model's answer was cut off before it was finished.", passes=True)
+_NO_ADDRESS = ModelFault("model_unreachable", "The model server's base_url is not a usable address.")
+_GARBAGE = ModelFault(
+    "model_unreadable", "The model server's answer could not be read: it is not what its API promises.", passes=True
+)
 
 # Most specific first within a class's own bases: the first name found in the bases' order wins.
 _BY_CLASS_NAME: Final[Mapping[str, ModelFault]] = {
@@ -79,20 +106,19 @@ _BY_CLASS_NAME: Final[Mapping[str, ModelFault]] = {
     "ConnectError": _UNREACHABLE,
     "NetworkError": _UNREACHABLE,
     "ConnectionError": _UNREACHABLE,
-    "UnsupportedProtocol": ModelFault("model_unreachable", "The model server's base_url is not a usable address."),
-    "InvalidURL": ModelFault("model_unreachable", "The model server's base_url is not a usable address."),
+    "UnsupportedProtocol": _NO_ADDRESS,
+    "InvalidURL": _NO_ADDRESS,
     "APIResponseValidationError": _GARBAGE,
     "JSONDecodeError": _GARBAGE,
     "UnicodeDecodeError": _GARBAGE,
-    "ContextOverflowError": ModelFault(
-        "model_bad_request", "The conversation is longer than the model's context allows."
-    ),
+    "ContextOverflowError": ModelFault(CONTEXT_OVERFLOW, "The conversation is longer than the model's context allows."),
     "OutputParserException": _GARBAGE,
 }
 _TOO_LONG = re.compile(
-    r"context.?(length|window)|maximum context|prompt is too long|too many (input )?tokens|input is too long",
+    r"context.?(length|window|size)|maximum context|prompt is too long|too many (input )?tokens|input is too long",
     re.I,
 )
+_QUOTA = re.compile(r"insufficient.?(quota|balance|credit)|exceeded your current quota|credit balance|billing", re.I)
 _SECRET = re.compile(
     r"(?:bearer|basic)\s+\S+"
     r"|\b(?:sk|pk|rk|key|api|xai|gsk|ghp|hf)[-_][\w*.-]{6,}"
@@ -115,9 +141,45 @@ def explain_model_error(exception: BaseException) -> ModelFault:
     return ModelFault("model_failed", f"The model call failed ({type(exception).__name__}).")
 
 
-def is_lost_connection(exception: BaseException) -> bool:
-    """Whether the connection broke: before an answer the server is unreachable, within one the answer is cut."""
-    return explain_model_error(exception) is _UNREACHABLE
+def within_answer(exception: Exception, silence_seconds: float) -> Exception:
+    """What a failure means once an answer had begun: a lost connection cut it, silence stalled it."""
+    fault = explain_model_error(exception)
+    if fault is _UNREACHABLE:
+        return StreamCut("the connection to the model was lost within its answer")
+    if fault is _SILENT:
+        return ModelSilent(silence_seconds, begun=True)
+    return exception
+
+
+def asked_wait_seconds(exception: BaseException) -> float | None:
+    """How long the server asks to wait before the next attempt, by its `retry-after` headers; None: it does not say."""
+    for error in _causes(exception):
+        for holder in (error, getattr(error, "response", None)):
+            headers = getattr(holder, "headers", None)
+            if headers is not None and (seconds := wait_of(headers)) is not None:
+                return seconds
+    return None
+
+
+def wait_of(headers: Mapping[str, str]) -> float | None:
+    """What `retry-after-ms` or `retry-after` (seconds or a date) asks for; None for nothing, nonsense and the past."""
+    asked = _number(headers.get("retry-after-ms", ""))
+    asked = asked / 1000 if asked is not None else _after(headers.get("retry-after", ""))
+    return asked if asked and asked > 0 else None
+
+
+def _after(text: str) -> float | None:
+    seconds = _number(text)
+    if seconds is not None or not text:
+        return seconds
+    try:
+        return parsedate_to_datetime(text).timestamp() - time.time()
+    except ValueError:
+        return None
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text.strip().replace(".", "", 1).isdecimal() else None
 
 
 def _causes(exception: BaseException) -> Iterator[BaseException]:
@@ -134,6 +196,13 @@ def _own_fault(error: BaseException) -> ModelFault | None:
         return ModelFault("model_unknown", _sentence(str(error)))
     if isinstance(error, ModelUnavailable | NoModel):
         return ModelFault("model_unavailable", _sentence(str(error)))
+    if isinstance(error, ModelResting):
+        return ModelFault("model_resting", _sentence(str(error)))
+    if isinstance(error, ModelSilent):
+        if not error.begun:
+            return _SILENT
+        sentence = f"The model server stopped in the middle of its answer: nothing came for {error.seconds:g} s."
+        return ModelFault("model_stalled", sentence, passes=True, server=True)
     return None
 
 
@@ -147,18 +216,28 @@ def _by_status(error: BaseException) -> ModelFault | None:
         return None
     if status in (401, 403):
         return ModelFault("model_refused_key", f"The model server refused the API key ({status}).")
-    if status == 429:
-        return ModelFault("model_rate_limited", "The model server answers that there are too many requests (429).")
-    if status >= 500 or status == 408:
-        return ModelFault("model_server_error", f"The model server failed ({status}).")
     quote = _quoted(error)
+    if status == 402 or (status in (400, 429) and (_QUOTA.search(quote) or _QUOTA.search(_provider_code(error)))):
+        return ModelFault("model_quota_used_up", f"The account at the model server has no quota left ({status}){quote}")
+    if status == 429:
+        sentence = "The model server answers that there are too many requests (429)."
+        return ModelFault("model_rate_limited", sentence, passes=True)
+    if status >= 500 or status in _PASSING:
+        return ModelFault(
+            "model_server_error", f"The model server failed ({status}).", passes=True, server=status >= 500
+        )
+    return _by_refusal(status, quote)
+
+
+_PASSING: Final = (408, 409, 425)
+
+
+def _by_refusal(status: int, quote: str) -> ModelFault | None:
     if status == 404:
         return ModelFault("model_unknown", f"The model server does not know this model or address (404){quote}")
-    if _TOO_LONG.search(quote):
-        return ModelFault(
-            "model_bad_request",
-            f"The conversation is longer than the model's context allows ({status}){quote}",
-        )
+    if status == 413 or _TOO_LONG.search(quote):
+        sentence = f"The conversation is longer than the model's context allows ({status}){quote}"
+        return ModelFault(CONTEXT_OVERFLOW, sentence)
     if status >= 400:
         return ModelFault("model_bad_request", f"The model server refused the request ({status}){quote}")
     return None
@@ -180,7 +259,8 @@ def _by_class(error: BaseException) -> ModelFault | None:
             return fault
     if any(base.__name__ in ("APIError", "ServerRefusal") for base in type(error).__mro__):
         # An error the server reported inside a stream that had begun well: it carries no status.
-        return ModelFault("model_server_error", f"The model server broke off with an error{_quoted(error)}")
+        sentence = f"The model server broke off with an error{_quoted(error)}"
+        return ModelFault("model_server_error", sentence, passes=True, server=True)
     return None
 
 
@@ -199,3 +279,12 @@ def _provider_message(error: BaseException) -> str:
         if isinstance(holder, Mapping) and isinstance(holder.get("message"), str):
             return str(holder["message"])
     return ""
+
+
+def _provider_code(error: BaseException) -> str:
+    """The provider's own word for the error, such as insufficient_quota."""
+    body = getattr(error, "body", None)
+    inner = body.get("error") if isinstance(body, Mapping) else None
+    holders = [holder for holder in (body, inner) if isinstance(holder, Mapping)]
+    words = [holder.get(name) for holder in holders for name in ("code", "type")]
+    return " ".join(word for word in words if isinstance(word, str))

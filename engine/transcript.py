@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from engine.endings import refusal_of
 from engine.ports import Counters
 from engine.usage import estimate_usage, usage_of
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from langchain_core.messages.tool import ToolCall
 
+    from engine.errors import ModelFault
     from engine.limits import Limits
 
 
@@ -39,6 +41,12 @@ def final_text(messages: Sequence[BaseMessage]) -> str:
     """The text of the last reply, "" when it says nothing: no reply, only reasoning, or only blanks."""
     reply = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
     return _said(reply) if reply else ""
+
+
+def refusal_of_last(messages: Sequence[BaseMessage]) -> ModelFault | None:
+    """Why the last reply is no answer although it ended: its model declined, or a safety filter stopped it."""
+    reply = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
+    return refusal_of(reply) if reply else None
 
 
 def partial_text(messages: Sequence[BaseMessage]) -> str:

@@ -37,11 +37,15 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta(Fact):
-    """A further piece of the reply that is being written. The `message` with this id replaces all its deltas."""
+    """A further piece of the reply that is being written. The `message` with this id replaces all its deltas.
+
+    `restarts`: the model is asked again after a failure, so the pieces before this one are no part of the reply.
+    """
 
     type: ClassVar[EventType] = EventType.DELTA
     id: str
     text: str
+    restarts: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +76,10 @@ class RunNoted(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunWaiting(Fact):
-    """What the run waits for now: children, slot, person, or None when it goes on."""
+    """What the run waits for now: children, slot, person, model, retry, or None when it goes on."""
 
     type: ClassVar[EventType] = EventType.RUN_WAITING
-    waiting_for: Literal["children", "slot", "person"] | None = None
+    waiting_for: Literal["children", "slot", "person", "model", "retry"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,6 +48,26 @@ _ERRORS = {
         "The model server cut the answer off in the middle. What had arrived is kept; send the message again."
     ),
     ErrorCode.MODEL_BAD_REQUEST: lambda: _("The model server did not accept the request."),
+    ErrorCode.MODEL_CONTEXT_OVERFLOW: lambda: _(
+        "The conversation was longer than the model can take, also after its beginning was left out. Start a new"
+        " conversation, ask for less at once, or switch summarization on."
+    ),
+    ErrorCode.MODEL_QUOTA_USED_UP: lambda: _(
+        "The account at the model server has no quota left. Top it up, or choose another model."
+    ),
+    ErrorCode.MODEL_REFUSAL: lambda: _(
+        "The model declined to answer, or its safety filter stopped it. Say differently what you need."
+    ),
+    ErrorCode.MODEL_RESTING: lambda: _(
+        "The model server failed several times in a row, so it is left alone for a minute. Wait a little, then send"
+        " the message again."
+    ),
+    ErrorCode.MODEL_STALLED: lambda: _(
+        "The model server stopped in the middle of its answer. What had arrived is kept; send the message again."
+    ),
+    ErrorCode.MODEL_UNREADABLE: lambda: _(
+        "The model server's answer could not be read. Check the model's address, then send the message again."
+    ),
     ErrorCode.MODEL_FAILED: lambda: _("The model failed."),
     ErrorCode.NO_ANSWER: lambda: _("It ended without an answer. Ask again, or say more precisely what you need."),
     ErrorCode.AGENT_UNKNOWN: lambda: _(

@@ -25,6 +25,8 @@ class WaitingFor(StrEnum):
     CHILDREN = "children"
     SLOT = "slot"
     PERSON = "person"
+    MODEL = "model"  # which takes no more calls at the same time
+    RETRY = "retry"  # of a model call that failed
 
 
 class ThreadStatus(StrEnum):
@@ -51,6 +53,12 @@ class ErrorCode(StrEnum):
     MODEL_SERVER_ERROR = "model_server_error"
     MODEL_STREAM_CUT = "model_stream_cut"
     MODEL_BAD_REQUEST = "model_bad_request"
+    MODEL_CONTEXT_OVERFLOW = "model_context_overflow"
+    MODEL_QUOTA_USED_UP = "model_quota_used_up"
+    MODEL_REFUSAL = "model_refusal"
+    MODEL_RESTING = "model_resting"
+    MODEL_STALLED = "model_stalled"
+    MODEL_UNREADABLE = "model_unreadable"
     MODEL_FAILED = "model_failed"
     NO_ANSWER = "no_answer"
     AGENT_UNKNOWN = "agent_unknown"

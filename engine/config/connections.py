@@ -35,6 +35,7 @@ from engine.config.fields import (
     Line,
     Note,
     Price,
+    Retries,
     Seconds,
     Section,
     SubagentName,
@@ -73,6 +74,7 @@ class ModelConfig(Section):
     timeout_seconds: Seconds | None = None
     price: PriceConfig | None = None
     max_concurrency: Count | None = None
+    max_retries: Retries = 2
 
     @property
     def extra(self) -> Mapping[str, JsonValue]:

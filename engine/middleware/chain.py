@@ -20,11 +20,14 @@ from engine.middleware.token_budget import TokenBudgetMiddleware
 from engine.middleware.tool_errors import ToolErrorsMiddleware
 from engine.middleware.tool_results import ToolResultsMiddleware
 from engine.middleware.turn_limit import TurnLimitMiddleware
+from engine.middleware.unusable_replies import EmptyRepliesMiddleware, RefusalsMiddleware
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain.tools.tool_node import ToolCallRequest
+
+    from engine.models.gate import ModelGate
 
 
 class Guards(Guard):
@@ -56,7 +59,7 @@ def _overrides(rule: Guard, hook: str) -> bool:
     return getattr(type(rule), hook) is not getattr(AgentMiddleware, hook)
 
 
-def guards(summary_writers: Sequence[SummaryWriter] = ()) -> list[Guard]:
+def guards(gate: ModelGate | None = None, summary_writers: Sequence[SummaryWriter] = ()) -> list[Guard]:
     """A fresh set for one compiled agent, outermost first: a request passes them in this order, a reply in
     reverse.
 
@@ -67,14 +70,16 @@ def guards(summary_writers: Sequence[SummaryWriter] = ()) -> list[Guard]:
     rules: list[Guard] = [
         SystemPromptMiddleware(),
         SummarizationMiddleware(summary_writers),
+        EmptyRepliesMiddleware(),
         SubagentLimitMiddleware(),
         LoopDetectionMiddleware(),
         TurnLimitMiddleware(),
         TokenBudgetMiddleware(),
         HistoryRepairMiddleware(),
+        RefusalsMiddleware(),
         MalformedCallsMiddleware(),
         CallIdsMiddleware(),
-        ModelStreamMiddleware(),
+        ModelStreamMiddleware(gate),
         ToolResultsMiddleware(),
         ToolErrorsMiddleware(),
     ]

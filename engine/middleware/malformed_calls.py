@@ -1,4 +1,7 @@
-"""A call that cannot be meant as it stands is answered, not run: its arguments are no JSON, or were cut."""
+"""A call that cannot be meant as it stands is answered, not run: its arguments are no JSON, or were cut.
+
+An answer that was cut says so.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages.tool import ToolCall, tool_call
 
+from engine.endings import says_something, was_cut
 from engine.middleware.reply import (
     Guard,
     Handler,
@@ -15,6 +19,7 @@ from engine.middleware.reply import (
     replace_reply,
     reply_of,
     with_calls,
+    with_more_text,
 )
 from engine.text import REPLACED, clean, clean_json, count_replaced, shorten
 
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
 MAX_REPLY_CHARACTERS = 1_000_000
 MAX_NAME_CHARACTERS = 200
 MAX_QUOTE_CHARACTERS = 300
-_CUT_BY_LENGTH = frozenset({"length", "max_tokens", "MAX_TOKENS"})
+CUT_NOTE = "\n\n[Cut off here: the reply reached the model's output limit.]"
 
 
 class MalformedCallsMiddleware(Guard):
@@ -39,8 +44,10 @@ class MalformedCallsMiddleware(Guard):
         results: list[ToolMessage] = []
         if reply.invalid_tool_calls:
             reply, results = with_invalid_calls_answered(reply)
-        if reply.tool_calls and not results and _was_cut(reply):
+        if reply.tool_calls and not results and was_cut(reply):
             results = [refusal(reply.tool_calls[-1], _CUT_SENTENCE)]
+        elif not reply.tool_calls and says_something(reply) and was_cut(reply):
+            reply = with_more_text(reply, CUT_NOTE)
         return replace_reply(response, reply, results=results)
 
 
@@ -100,8 +107,3 @@ def _cleaned_call(call: ToolCall) -> ToolCall:
 
 def _name(name: str | None) -> str:
     return shorten(clean(name or "").strip(), MAX_NAME_CHARACTERS) or "unnamed"
-
-
-def _was_cut(reply: AIMessage) -> bool:
-    metadata = reply.response_metadata
-    return any(metadata.get(name) in _CUT_BY_LENGTH for name in ("finish_reason", "stop_reason", "done_reason"))

@@ -8,8 +8,10 @@ text does.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import OrderedDict
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -19,14 +21,14 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, mess
 from langchain_core.messages.ai import add_ai_message_chunks
 from langchain_core.messages.tool import ToolCall, ToolCallChunk, invalid_tool_call, tool_call
 
-from engine.errors import StreamCut, is_lost_connection
+from engine.errors import ModelSilent, StreamCut, within_answer
 from engine.middleware.reply import Guard
+from engine.models.gate import ModelGate
 from engine.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 
-    from langchain_core.language_models.chat_models import BaseChatModel
     from langchain_core.runnables import Runnable
 
     from engine.middleware.reply import Handler, Request, Response
@@ -43,17 +45,22 @@ _ALWAYS_SAY_FINISH: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A further piece of the reply being written; `message_id` is that of the stored reply."""
+    """A further piece of the reply being written; `message_id` is that of the stored reply.
+
+    `restarts`: the reply is written anew, so what was handed on of it before is no part of it.
+    """
 
     message_id: str
     text: str
+    restarts: bool = False
 
 
 class ModelStreamMiddleware(Guard):
-    """Stream one reply. Raises StreamCut when it ends without the model having finished."""
+    """Stream one reply through the model's gate. Raises what the last attempt raised."""
 
-    def __init__(self) -> None:
+    def __init__(self, gate: ModelGate | None = None) -> None:
         super().__init__()
+        self._gate = gate or ModelGate()
         self._bindings: OrderedDict[tuple[int, ...], tuple[Sequence[Any], Runnable[Any, Any]]] = OrderedDict()
 
     async def awrap_model_call(self, request: Request, handler: Handler) -> Response:
@@ -61,11 +68,19 @@ class ModelStreamMiddleware(Guard):
         if request.system_message:
             messages.insert(0, request.system_message)
         reply_id = str(uuid4())
+        said = False  # by an attempt before
 
-        def hand_on(text: str) -> None:
-            request.runtime.stream_writer(TextDelta(reply_id, clean(text)))
+        async def attempt() -> AIMessage:
+            restarts = said
 
-        reply = await read_reply(self._bound(request), messages, model=request.model, on_text=hand_on)
+            def hand_on(text: str) -> None:
+                nonlocal said, restarts
+                request.runtime.stream_writer(TextDelta(reply_id, clean(text), restarts))
+                said, restarts = True, False
+
+            return await read_reply(self._bound(request), messages, gate=self._gate, on_text=hand_on)
+
+        reply = await self._gate.call(attempt, pause=request.runtime.context.pause)
         return ModelResponse(result=[reply.model_copy(update={"id": reply_id})])
 
     def _bound(self, request: Request) -> Runnable[Any, Any]:
@@ -93,54 +108,78 @@ async def read_reply(
     bound: Runnable[Any, Any],
     messages: list[BaseMessage],
     *,
-    model: BaseChatModel,
+    gate: ModelGate,
     on_text: Callable[[str], None] | None = None,
 ) -> AIMessage:
-    """One whole answer of `model`, or of what was bound of it; `on_text` gets each piece of text as it comes.
+    """One whole answer of a model, or of what was bound of it; `on_text` gets each piece of text as it comes.
 
-    Raises StreamCut when it ends without the model having finished, and whatever the call itself raises.
+    Raises StreamCut when it ends without the model having finished, ModelSilent when nothing comes for too long, and
+    whatever the call itself raises.
     """
     chunks = []
-    async for chunk in _chunks(bound, messages):
-        text = str(chunk.text)
-        if text and on_text:
-            on_text(text)
-        chunks.append(chunk)
-    return _joined(chunks, model)
+    async with aclosing(_chunks(bound, messages, gate)) as stream:
+        async for chunk in stream:
+            text = str(chunk.text)
+            if text and on_text:
+                on_text(text)
+            chunks.append(chunk)
+    return _joined(chunks, bound)
 
 
-async def _chunks(bound: Runnable[Any, Any], messages: list[BaseMessage]) -> AsyncIterator[AIMessage]:
+async def _chunks(
+    bound: Runnable[Any, Any], messages: list[BaseMessage], gate: ModelGate
+) -> AsyncGenerator[AIMessage, None]:
     begun = False
+    stream: Any = bound.astream(messages)
     try:
-        async for chunk in bound.astream(messages):
-            begun = True
-            yield chunk
+        async with aclosing(stream):
+            while True:
+                seconds = gate.silence_seconds if begun else gate.first_silence_seconds
+                chunk = await _next(stream, seconds, begun=begun)
+                if chunk is None:
+                    return
+                begun = True
+                yield chunk
     except ValueError as error:
         # LangChain's own words for a stream without a single piece in it; there is no class to catch.
         if str(error).startswith("No generation"):
             raise StreamCut("the model's answer was empty") from error
         raise
     except Exception as error:
-        if begun and is_lost_connection(error):
-            raise StreamCut("the connection to the model was lost within its answer") from error
-        raise
+        meant = within_answer(error, gate.silence_seconds) if begun else error
+        if meant is error:
+            raise
+        raise meant from error
 
 
-def _joined(chunks: Sequence[AIMessage], model: BaseChatModel) -> AIMessage:
+async def _next(stream: AsyncIterator[AIMessage], seconds: float, *, begun: bool) -> AIMessage | None:
+    """The next piece, None at the end. Raises ModelSilent."""
+    try:
+        async with asyncio.timeout(seconds) as patience:
+            return await anext(stream, None)
+    except TimeoutError as error:
+        if not patience.expired():
+            raise
+        raise ModelSilent(seconds, begun=begun) from error
+
+
+def _joined(chunks: Sequence[AIMessage], bound: Runnable[Any, Any]) -> AIMessage:
     if not chunks:
         raise StreamCut("the model's answer was empty")
     first, *others = chunks
     if not isinstance(first, AIMessageChunk):
         return first
     whole = add_ai_message_chunks(first, *(chunk for chunk in others if isinstance(chunk, AIMessageChunk)))
-    if _must_say_finish(model) and not any(whole.response_metadata.get(key) for key in _FINISH_KEYS):
+    if _must_say_finish(getattr(bound, "bound", bound)) and not any(
+        whole.response_metadata.get(key) for key in _FINISH_KEYS
+    ):
         raise StreamCut("the model's answer was closed before it was finished")
     reply = message_chunk_to_message(whole)
     assert isinstance(reply, AIMessage)
     return with_strict_arguments(reply, whole.tool_call_chunks)
 
 
-def _must_say_finish(model: BaseChatModel) -> bool:
+def _must_say_finish(model: object) -> bool:
     return any(base.__module__.startswith(_ALWAYS_SAY_FINISH) for base in type(model).__mro__)
 
 

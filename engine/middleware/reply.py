@@ -69,6 +69,13 @@ def without_calls(reply: AIMessage) -> AIMessage:
     return with_calls(reply, ()).model_copy(update={"response_metadata": metadata})
 
 
+def with_more_text(reply: AIMessage, text: str) -> AIMessage:
+    """The reply with a further piece of text at its end, whatever its content is made of."""
+    content = reply.content
+    more = content + text if isinstance(content, str) else [*content, {"type": "text", "text": text}]
+    return reply.model_copy(update={"content": more})
+
+
 def open_calls(response: Response, reply: AIMessage) -> list[ToolCall]:
     """The calls of the reply that no guard has answered yet."""
     answered = {message.tool_call_id for message in response.result if isinstance(message, ToolMessage)}

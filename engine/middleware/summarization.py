@@ -7,15 +7,26 @@ checkpoint and only grows, so the summary is one more stored row, from which any
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from engine.compaction import as_material, compacted, current_request, cut_at, size_after, tokens_of
-from engine.errors import EngineError, explain_model_error
+from engine.compaction import (
+    LEFT_OUT,
+    as_material,
+    compacted,
+    current_request,
+    cut_at,
+    size_after,
+    tokens_of,
+    with_short_texts,
+)
+from engine.errors import CONTEXT_OVERFLOW, EngineError, explain_model_error
+from engine.limits import Extent
 from engine.middleware.model_stream import read_reply
 from engine.middleware.reply import Guard, Handler, Request, Response, context_of
+from engine.models.gate import ModelGate
 from engine.ports import Summary
 from engine.text import clean, middle_cut, shorten
 from engine.usage import estimate_usage, usage_of
@@ -33,6 +44,8 @@ logger = logging.getLogger(__name__)
 
 MAX_SUMMARY_CHARACTERS: Final = 8_000
 MAX_MATERIAL_CHARACTERS: Final = (120_000, 30_000)  # of the first attempt and of the second one
+MAX_TEXT_AFTER_OVERFLOW: Final = 6_000  # characters of one result or reply, when a request was too long
+_KEEP_LITTLE: Final = Extent(messages=4)
 GROWTH_AFTER_FAILURE: Final = 1.25  # the request has grown so much before a summary is tried again
 _INSTRUCTIONS: Final = (
     "You shorten the record of an agent's work, so that the agent can go on without having it. Write down, in the "
@@ -49,10 +62,11 @@ class SummaryFailed(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class SummaryWriter:
-    """A model that may write summaries, and its name in the registry."""
+    """A model that may write summaries, its name in the registry and the way to it."""
 
     name: str
     model: BaseChatModel
+    gate: ModelGate = field(default_factory=ModelGate)
 
 
 class SummarizationMiddleware(Guard):
@@ -71,15 +85,39 @@ class SummarizationMiddleware(Guard):
         rule = context.limits.summary
         if rule and (size := _due(request, context, rule)):
             await self._summarise(request, context, rule, size)
-        if context.summary is None:
-            return await handler(request)
-        shortened: list[Any] = compacted(request.messages, context.summary)
-        return await handler(request.override(messages=shortened))
+        view = _view(request, context)
+        try:
+            return await handler(view)
+        except Exception as error:
+            if explain_model_error(error).code != CONTEXT_OVERFLOW:
+                raise
+            shorter = await self._shorter(request, view, context)
+            if shorter is None:
+                raise
+        logger.warning("run %s: its request was too long for the model and is made again, shorter", context.run_id)
+        return await handler(shorter)
+
+    async def _shorter(self, request: Request, refused: Request, context: RunContext) -> Request | None:
+        """The one further attempt after a request that was too long for its model; None when nothing can be left out.
+
+        What goes is summarised where that is switched on and works, else it is only left out. Long texts of what
+        stays are cut in this request.
+        """
+        cut = _cut(request, context, _KEEP_LITTLE)
+        if cut is not None:
+            left_out = Summary(text=_so_far(context.summary), covered=cut, seen=len(request.messages))
+            try:
+                summary = await self._written(request, context, cut) if context.limits.summary else left_out
+            except SummaryFailed as fault:
+                logger.warning("run %s: not summarised, left out instead: %s", context.run_id, fault)
+                summary = left_out
+            _take_over(summary, request, context)
+        view = _view(request, context)
+        short: list[Any] = with_short_texts(view.messages, MAX_TEXT_AFTER_OVERFLOW)
+        return view.override(messages=short) if short != refused.messages else None
 
     async def _summarise(self, request: Request, context: RunContext, rule: SummaryRule, size: int) -> None:
-        before = context.summary
-        covered = before.covered if before else 0
-        cut = cut_at(request.messages, rule.keep, covered=covered, context_tokens=context_tokens(request.model))
+        cut = _cut(request, context, rule.keep)
         if cut is None:
             return
         try:
@@ -89,8 +127,7 @@ class SummarizationMiddleware(Guard):
             logger.warning("run %s: not summarised, the history is sent whole: %s", context.run_id, fault)
             return
         context.counters.summary_failed_tokens = 0
-        context.summary = summary
-        request.runtime.stream_writer(summary)
+        _take_over(summary, request, context)
 
     async def _written(self, request: Request, context: RunContext, cut: int) -> Summary:
         material = _material(request.messages, context.summary, cut)
@@ -103,7 +140,7 @@ class SummarizationMiddleware(Guard):
                 HumanMessage(content=middle_cut(material, most)),
             ]
             try:
-                reply = await read_reply(writer.model, messages, model=writer.model)
+                reply = await _asked(writer, messages, context)
             except Exception as error:  # noqa: BLE001 - whatever a provider raises, the run goes on without a summary
                 fault = error
                 continue
@@ -115,6 +152,36 @@ class SummarizationMiddleware(Guard):
                 )
             fault = SummaryFailed("the summary was empty")
         raise SummaryFailed(explain_model_error(fault).sentence) from fault
+
+
+def _view(request: Request, context: RunContext) -> Request:
+    """The request with the history as it is shown."""
+    if context.summary is None:
+        return request
+    shortened: list[Any] = compacted(request.messages, context.summary)
+    return request.override(messages=shortened)
+
+
+def _cut(request: Request, context: RunContext, keep: Extent) -> int | None:
+    covered = context.summary.covered if context.summary else 0
+    return cut_at(request.messages, keep, covered=covered, context_tokens=context_tokens(request.model))
+
+
+def _take_over(summary: Summary, request: Request, context: RunContext) -> None:
+    """From now on requests carry it; the consumer of the run stores it."""
+    context.summary = summary
+    request.runtime.stream_writer(summary)
+
+
+def _so_far(summary: Summary | None) -> str:
+    return f"{summary.text}\n\n{LEFT_OUT}" if summary and summary.text else LEFT_OUT
+
+
+async def _asked(writer: SummaryWriter, messages: list[BaseMessage], context: RunContext) -> AIMessage:
+    async def attempt() -> AIMessage:
+        return await read_reply(writer.model, messages, gate=writer.gate)
+
+    return await writer.gate.call(attempt, pause=context.pause)
 
 
 def _due(request: Request, context: RunContext, rule: SummaryRule) -> int:

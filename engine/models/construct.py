@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_SECONDS: Final = 10.0
 READ_TIMEOUT_SECONDS: Final = 600.0  # of silence; a run's own deadline ends it earlier
-MAX_RETRIES: Final = 2
 
 # Our key → what provider classes call it, in order of preference.
 _SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -32,7 +31,9 @@ _SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 # With one of these an entry says itself how it connects to OpenAI.
 _OWN_CONNECTIONS: Final = frozenset({"http_client", "http_async_client", "http_socket_options", "openai_proxy"})
-_DEFAULTS: Final[Mapping[str, object]] = {"streaming": True, "stream_usage": True, "max_retries": MAX_RETRIES}
+_DEFAULTS: Final[Mapping[str, object]] = {"streaming": True, "stream_usage": True}
+# The model's gate asks again and watches for silence, the same way for every provider.
+_LEFT_TO_THE_GATE: Final[Mapping[str, object]] = {"max_retries": 0, "stream_chunk_timeout": None}
 
 
 def construct(model: ModelConfig) -> BaseChatModel:
@@ -83,7 +84,8 @@ def _arguments(model: ModelConfig, target: Any) -> dict[str, object]:
         if spelling is None:
             raise ModelUnavailable(model.name, f"{model.use} takes no {key}")
         arguments[spelling] = value
-    arguments |= {name: default for name, default in _DEFAULTS.items() if accepted and name in accepted}
+    defaults = {**_DEFAULTS, **_LEFT_TO_THE_GATE}
+    arguments |= {name: default for name, default in defaults.items() if accepted and name in accepted}
     if _is_openai(target):
         arguments["timeout"] = _openai_timeout(model.timeout_seconds)
         if not _OWN_CONNECTIONS & set(model.extra) and not os.environ.get("OPENAI_PROXY"):

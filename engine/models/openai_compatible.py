@@ -15,7 +15,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, Field, PrivateAttr, SecretStr, field_validator
 from yarl import URL
 
-from engine.errors import StreamCut
+from engine.errors import EngineError, StreamCut
 from engine.middleware.model_stream import with_strict_arguments
 from engine.models.openai_compatible_events import payloads, read_at_most
 from engine.models.openai_compatible_http import ModelServer
@@ -129,13 +129,12 @@ class OpenAICompatibleChat(BaseChatModel):
             aclosing(payloads(response)) as reads,
         ):
             async for events in reads:
-                for event in events:
-                    reply.read(event)
-                if reply.done:
-                    _require_finish(reply)
+                fault = _read_all(reply, events)
                 chunk = reply.chunk()
                 if chunk:
                     yield ChatGenerationChunk(message=chunk)
+                if fault:
+                    raise fault
         _require_finish(reply)
         if not reply.done:
             reply.read(DONE)
@@ -197,6 +196,18 @@ class OpenAICompatibleChat(BaseChatModel):
             if self.stream_usage:
                 body.setdefault("stream_options", {"include_usage": True})
         return encode(body)
+
+
+def _read_all(reply: ReplyReader, events: Sequence[bytes]) -> EngineError | None:
+    """Take the events of one read, and say what is wrong with one: what came before it is part of the answer."""
+    try:
+        for event in events:
+            reply.read(event)
+        if reply.done:
+            _require_finish(reply)
+    except EngineError as fault:
+        return fault
+    return None
 
 
 def _require_finish(reply: ReplyReader) -> None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import itertools
-import random
-import time
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
@@ -15,17 +12,16 @@ from weakref import WeakKeyDictionary
 import aiohttp
 from yarl import URL
 
+from engine.errors import wait_of
+from engine.models.gate import MAX_OBEYED_WAIT_SECONDS, backoff_seconds
 from engine.models.openai_compatible_events import read_at_most
-from engine.models.openai_compatible_wire import ServerRefusal, UnreadableAnswer, decode, error_message
+from engine.models.openai_compatible_wire import ServerRefusal, UnreadableAnswer, decode, error_code, error_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 CONNECT_TIMEOUT_SECONDS: Final = 10.0
-RETRIED_STATUSES: Final = frozenset({408, 409, 429, 500, 502, 503, 504})
-FIRST_BACKOFF_SECONDS: Final = 0.5
-MAX_BACKOFF_SECONDS: Final = 8.0
-MAX_OBEYED_WAIT_SECONDS: Final = 60.0  # a server that wants more is told to the person instead
+RETRIED_STATUSES: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 MAX_ERROR_BYTES: Final = 64 * 2**10
 LARGE_BODY_BYTES: Final = 2**20  # aiohttp wants more than this as a file
 MIN_SECRET_CHARACTERS: Final = 6
@@ -100,12 +96,14 @@ class ModelServer:
             except (aiohttp.ClientError, TimeoutError, UnreadableAnswer):
                 text = b""  # the status says enough
         try:
-            message = error_message(decode(text))
+            body = decode(text)
         except UnreadableAnswer:
-            message = ""
+            body = {}
+        message = error_message(body)
         if 300 <= response.status < 400:
             message = "it redirects to another address, which base_url should name"
-        return ServerRefusal(response.status, self.hide(message))
+        code = self.hide(error_code(body))
+        return ServerRefusal(response.status, self.hide(message), code=code, headers=response.headers)
 
     def hide(self, text: str) -> str:
         """The text without the key and the configured headers' values, which servers like to quote."""
@@ -114,33 +112,12 @@ class ModelServer:
         return text
 
 
-def backoff_seconds(attempt: int) -> float:
-    """Half a second, doubled with each attempt, and up to a quarter less so that clients do not move in step."""
-    longest = min(FIRST_BACKOFF_SECONDS * 2.0**attempt, MAX_BACKOFF_SECONDS)
-    return longest * (1 - random.random() / 4)
-
-
 def retry_wait_seconds(headers: Mapping[str, str], attempt: int) -> float | None:
-    """What `retry-after-ms` or `retry-after` (seconds or a date) asks for; None when that is more than a minute."""
-    asked = _number(headers.get("retry-after-ms", ""))
-    asked = asked / 1000 if asked is not None else _after(headers.get("retry-after", ""))
-    if asked is None or asked <= 0:
+    """What the server asks for, else the usual; None when it asks for more than a minute."""
+    asked = wait_of(headers)
+    if asked is None:
         return backoff_seconds(attempt)
     return asked if asked <= MAX_OBEYED_WAIT_SECONDS else None
-
-
-def _after(text: str) -> float | None:
-    seconds = _number(text)
-    if seconds is not None or not text:
-        return seconds
-    try:
-        return parsedate_to_datetime(text).timestamp() - time.time()
-    except ValueError:
-        return None
-
-
-def _number(text: str) -> float | None:
-    return float(text) if text.strip().replace(".", "", 1).isdecimal() else None
 
 
 def _proxy_for(url: URL) -> str | None:

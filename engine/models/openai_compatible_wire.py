@@ -21,6 +21,7 @@ from engine.errors import EngineError
 from engine.text import clean, clean_json, shorten
 
 MAX_MESSAGE_CHARACTERS: Final = 500  # of what a server says about an error
+MAX_CODE_CHARACTERS: Final = 60
 _ROLES: Final[Mapping[type[BaseMessage], str]] = {
     HumanMessage: "user",
     SystemMessage: "system",
@@ -36,11 +37,14 @@ _LEFT_OUT_BLOCKS: Final = frozenset(
 class ServerRefusal(EngineError):
     """The model server answered with an error; `status_code` None: inside an answer that had begun well."""
 
-    def __init__(self, status_code: int | None, message: str) -> None:
+    def __init__(
+        self, status_code: int | None, message: str, *, code: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
         words = shorten(clean(message), MAX_MESSAGE_CHARACTERS)
         super().__init__(f"the model server answered with an error ({status_code or 'no status'}): {words}")
         self.status_code = status_code
-        self.body = {"message": words}
+        self.body = {"message": words, "code": shorten(clean(code), MAX_CODE_CHARACTERS)}
+        self.headers = headers or {}  # for how long the server asks to wait
 
 
 class UnreadableAnswer(EngineError):
@@ -110,7 +114,7 @@ def _block(block: str | dict[str, Any]) -> dict[str, Any]:
 def raise_error_of(event: Mapping[str, Any], hide: Callable[[str], str]) -> None:
     """Raise ServerRefusal when the object is an error: `{"error": …}`, or vLLM's `{"object": "error", …}`."""
     if event.get("error") or event.get("object") == "error":
-        raise ServerRefusal(_status(event), hide(error_message(event)))
+        raise ServerRefusal(_status(event), hide(error_message(event)), code=hide(error_code(event)))
 
 
 def error_message(body: Mapping[str, Any]) -> str:
@@ -118,6 +122,12 @@ def error_message(body: Mapping[str, Any]) -> str:
     error = body.get("error")
     places = (error.get("message") if isinstance(error, Mapping) else error, body.get("message"), body.get("detail"))
     return next((text for place in places if (text := text_or_none(place))), "")
+
+
+def error_code(body: Mapping[str, Any]) -> str:
+    """The server's own word for the error, such as insufficient_quota; "" when it has none."""
+    error = body.get("error")
+    return text_or_none((error if isinstance(error, Mapping) else body).get("code")) or ""
 
 
 def _status(event: Mapping[str, Any]) -> int | None:

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from engine.config.expand import expand_model
 from engine.errors import ModelUnavailable, NoModel, UnknownModel
 from engine.models.availability import Availability, availability_of
+from engine.models.gate import ModelGate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,6 +33,8 @@ class ModelRegistry:
         self._environ = dict(environ)
         self._checked: dict[str, Availability] = {}
         self._built: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, BaseChatModel]] = WeakKeyDictionary()
+        self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, ModelGate]] = WeakKeyDictionary()
+        self._workers = 1
 
     def names(self) -> tuple[str, ...]:
         """All configured models, in the file's order."""
@@ -77,6 +80,28 @@ class ModelRegistry:
         if name not in built:
             built[self._usable(name)] = self._build(name)
         return built[name]
+
+    def gate(self, name: str) -> ModelGate:
+        """The way to a model on the running event loop: all its calls there go through it. Raises UnknownModel."""
+        gates = self._gates.setdefault(asyncio.get_running_loop(), {})
+        if name not in gates:
+            entry = self.config(name)
+            gates[name] = ModelGate(
+                name,
+                max_concurrency=entry.max_concurrency,
+                max_retries=entry.max_retries,
+                silence_seconds=entry.timeout_seconds,
+            )
+            gates[name].places.share_among(self._workers)
+        return gates[name]
+
+    def share_among(self, workers: int) -> None:
+        """So many worker processes share what models allow; to be called on the loop that uses them."""
+        if workers == self._workers:
+            return
+        self._workers = workers
+        for gate in self._gates.get(asyncio.get_running_loop(), {}).values():
+            gate.places.share_among(workers)
 
     async def aclose(self) -> None:
         """Close the HTTP connections of the models that were built on the running loop."""

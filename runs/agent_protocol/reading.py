@@ -89,7 +89,8 @@ def replies_under_way(thread_id: UUID, run_id: UUID, upto: int) -> dict[str, str
     texts: dict[str, str] = {}
     for row in told.filter(type=EventType.DELTA, seq__gt=stored).order_by("seq").values_list("data", flat=True):
         piece = from_json(row)
-        texts[piece["id"]] = texts.get(piece["id"], "") + piece["text"]
+        before = "" if piece.get("restarts") else texts.get(piece["id"], "")
+        texts[piece["id"]] = before + piece["text"]
     return texts
 
 

@@ -50,6 +50,9 @@ class Frames:
         self._meta = orjson.dumps({"run_id": str(run_id)})
         self._state = list(state)  # the thread's messages so far, as JSON; only kept for `values`
         self._partial = dict(partial or {})  # the text so far of replies under way, by message id
+        self._given_up: set[str] = (
+            set()
+        )  # replies written anew: readers of chunks cannot take any back, so get the whole
         self.end_seq: int | None = None
         self.error: dict[str, str] | None = None  # of a run that failed
 
@@ -88,8 +91,10 @@ class Frames:
 
     def _delta(self, row: LogRow) -> Iterator[Body]:
         piece = from_json(row.data)
+        if piece.get("restarts") and self._partial.pop(piece["id"], ""):
+            self._given_up.add(piece["id"])
         text = self._partial[piece["id"]] = self._partial.get(piece["id"], "") + piece["text"]
-        if "messages-tuple" in self._modes:
+        if "messages-tuple" in self._modes and piece["id"] not in self._given_up:
             chunk = {"type": "AIMessageChunk", "id": piece["id"], "content": piece["text"]}
             yield "messages", self._tuple(chunk)
         if "messages" in self._modes:
@@ -106,7 +111,8 @@ class Frames:
 
     def _step(self, message: dict[str, Any], raw: bytes) -> Iterator[Body]:
         streamed = self._partial.pop(message.get("id", ""), "")
-        if "messages-tuple" in self._modes and (chunk := _chunk(message, streamed)):
+        whole = message.get("id", "") in self._given_up
+        if "messages-tuple" in self._modes and (chunk := message if whole else _chunk(message, streamed)):
             yield "messages", self._tuple(chunk)
         if "messages" in self._modes:
             if message["type"] == "ai" and message.get("content") != streamed:

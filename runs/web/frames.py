@@ -96,7 +96,7 @@ class Feed:
         if not key or not isinstance(text, str):
             return
         reply = self._replies.get(key)
-        if reply is None:
+        if reply is None or payload.get("restarts"):
             reply = self._replies[key] = StreamedReply()
             self._run_of[key] = str(row.run_id)
             due = now

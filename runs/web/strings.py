@@ -94,6 +94,8 @@ def _conversation() -> dict[str, str]:
         "waiting_children": _("Waiting for its subagents"),
         "waiting_slot": _("Waiting for a free slot"),
         "waiting_person": _("Waiting for a person"),
+        "waiting_model": _("Waiting for its turn at the model"),
+        "waiting_retry": _("The model failed; it is asked again in a moment"),
         "waiting_worker": _("Waiting for a free worker"),
         "queued_behind": _("Queued behind the running answer"),
         "send_now": _("Send now"),

@@ -17,7 +17,9 @@ from runs.worker import plans, starting
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
 
+    from engine.ports import Pause
     from runs.models import Run
     from runs.worker.host import RunHost
 
@@ -74,6 +76,10 @@ class LocalDelegate:
             await asyncio.get_running_loop().create_future()  # the cancellation that follows ends this wait
             raise
 
+    def pause(self, pause: Pause) -> AbstractAsyncContextManager[None]:
+        """Around a wait before a model call: somebody else may have the slot meanwhile."""
+        return self._without_slot(WaitingFor(pause.value))
+
     async def tree_tokens(self) -> int:
         return await self._host.database.call(plans.tree_tokens, self._run.root_id)
 
@@ -81,7 +87,7 @@ class LocalDelegate:
         started = await self._started(call)
         if isinstance(started, str):
             return ChildResult(status=SubagentStatus.FAILED, text=started)
-        async with self._without_slot():
+        async with self._without_slot(WaitingFor.CHILDREN):
             return await self._host.children.ended(started.run_id, started.thread_id, look=not started.now)
 
     async def _started(self, call: ChildCall) -> starting.Started | str:
@@ -129,7 +135,7 @@ class LocalDelegate:
                 answer.set_result(outcome)
 
     @asynccontextmanager
-    async def _without_slot(self) -> AsyncIterator[None]:
+    async def _without_slot(self, waiting_for: WaitingFor) -> AsyncIterator[None]:
         """Around a wait: the first of this run's waits gives the slot back, the last one takes it again.
 
         However this is left, the run counts as having its slot afterwards, since its end gives that back.
@@ -140,7 +146,7 @@ class LocalDelegate:
                 if self._has_slot:
                     self._host.give_slot_back()
                     self._note_slot(has_slot=False)
-                    self._note_waiting(WaitingFor.CHILDREN)
+                    self._note_waiting(waiting_for)
             yield
         except BaseException:
             self._awaited -= 1

@@ -22,15 +22,21 @@ class Deltas:
         self._loop = asyncio.get_running_loop()
         self._pieces: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._restarts = False
         self._sent_at = float("-inf")
         self.message_id = ""
         self.text = ""  # everything of this message so far: what is kept when the run is stopped in the middle
 
-    def add(self, message_id: str, piece: str) -> None:
-        if message_id != self.message_id:
+    def add(self, message_id: str, piece: str, *, restarts: bool = False) -> None:
+        """Take a further piece; with `restarts` it is the first one of a message that is written anew."""
+        if restarts:
+            self._pieces.clear()
+            self.text, self._restarts = "", True
+        elif message_id != self.message_id:
             self.flush()
-            self.message_id, self.text = message_id, ""
             self._sent_at = float("-inf")
+        if message_id != self.message_id:
+            self.message_id, self.text = message_id, ""
         self.text += piece
         self._pieces.append(piece)
         if self._timer is None:
@@ -45,7 +51,8 @@ class Deltas:
         if self._pieces:
             piece, self._pieces = "".join(self._pieces), []
             self._sent_at = self._loop.time()
-            self._send(Delta(id=self.message_id, text=piece))
+            restarts, self._restarts = self._restarts, False
+            self._send(Delta(id=self.message_id, text=piece, restarts=restarts or None))
 
     def settled(self) -> None:
         """The message is stored whole: its pieces need not be sent any more."""
@@ -54,4 +61,5 @@ class Deltas:
             self._timer = None
         self._pieces.clear()
         self.message_id = self.text = ""
+        self._restarts = False
         self._sent_at = float("-inf")

@@ -25,6 +25,7 @@ from engine.agent import (
     final_text,
     is_answered,
     partial_text,
+    refusal_of_last,
     settle,
 )
 from engine.delegation.task import TASK, as_name
@@ -158,7 +159,7 @@ class Execution:
             async with aclosing(_parts(plan, messages, context)) as parts:
                 async for part in parts:
                     if isinstance(part, TextDelta):
-                        self._deltas.add(part.message_id, part.text)
+                        self._deltas.add(part.message_id, part.text, restarts=part.restarts)
                     elif isinstance(part, Summary):
                         await self._store_summary(part)
                     else:
@@ -180,6 +181,7 @@ class Execution:
             roster=plan.roster,
             delegation_enabled=plan.delegation_enabled,
             counters=self._counters,
+            pause=delegate.pause,
             summary=next(filter(None, map(summary_from_wire, reversed(self._transcript))), None),
             labels={"run": str(self._row.pk), "thread": str(self._row.thread_id)},
         )
@@ -304,6 +306,9 @@ class Execution:
         stop_reason = self._counters.stop_reason or ""
         answer = partial_text(messages) if stop_reason else final_text(messages)
         facts: dict[str, Any] = {"stop_reason": str(stop_reason), "detail": self._counters.stop_detail}
+        refused = refusal_of_last(messages)
+        if refused:
+            return Ending(status=RunStatus.ERROR, error_code=ErrorCode(refused.code), error=refused.sentence, **facts)
         if answer:
             return Ending(status=RunStatus.SUCCESS, result=answer, **facts)
         return Ending(status=RunStatus.ERROR, error_code=ErrorCode.NO_ANSWER, error="no answer", **facts)

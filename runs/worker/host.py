@@ -20,7 +20,7 @@ from runs import queue
 from runs.doorbell import Doorbell, Ring
 from runs.group_commit import NO_DATABASE, GroupCommit
 from runs.lifecycle import claims
-from runs.worker import heartbeat, starting, sweep
+from runs.worker import heartbeat, plans, starting, sweep
 from runs.worker.children import ChildWatch
 from runs.worker.executor import Execution
 from runs.worker.slots import Slots
@@ -302,6 +302,7 @@ class RunHost:
                 self.waiting,
                 2 * self._lease_seconds,
             )
+            plans.share_models(self._workers)
         if now - self._swept_at >= _SWEEP_SECONDS:
             self._swept_at = now
             await self.database.call(sweep.sweep)

@@ -259,6 +259,12 @@ def model_registry(now: Registry) -> ModelRegistry:
     return _known_models[0][1]
 
 
+def share_models(workers: int) -> None:
+    """So many workers share what models allow at the same time; to be called on the worker's loop."""
+    for _section, models in _known_models:
+        models.share_among(workers)
+
+
 async def close_models() -> None:
     """Close the model connections of the running event loop, before it ends."""
     for _section, models in _known_models:

@@ -7,7 +7,8 @@ import { many, t } from './strings.js';
 import { currentStep, elapsedSeconds, taskFace } from './task-state.js';
 import { faceText, tile } from './task-card.js';
 
-const WAITING = { children: 'waiting_children', slot: 'waiting_slot', person: 'waiting_person' };
+const WAITING = { children: 'waiting_children', slot: 'waiting_slot', person: 'waiting_person',
+  model: 'waiting_model', retry: 'waiting_retry' };
 
 /** What the lead itself is doing, in words. */
 export function runWords(run) {

@@ -143,11 +143,11 @@ def test_a_custom_agent_that_says_nothing_more_inherits_everything():
 
 
 def test_further_options_of_a_model_are_passed_on_as_they_are():
-    options = "max_retries: 2, top_p: 0.9, stop: [x], extra_body: {a: null}, seed: "
+    options = "top_p: 0.9, stop: [x], extra_body: {a: null}, seed: "
     result = read(f"models: [{{name: a, use: 'x.y:Z', {options}}}]")
     assert result.problems == ()
     extra = result.config.models[0].extra
-    assert extra == {"max_retries": 2, "top_p": 0.9, "stop": ["x"], "extra_body": {"a": None}, "seed": None}
+    assert extra == {"top_p": 0.9, "stop": ["x"], "extra_body": {"a": None}, "seed": None}
 
 
 def test_an_option_passed_on_that_looks_mistyped_is_a_warning():

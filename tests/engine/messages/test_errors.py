@@ -5,7 +5,16 @@ import json
 import httpx
 import pytest
 
-from engine.errors import ModelUnavailable, NoModel, StreamCut, UnknownModel, explain_model_error
+from engine.errors import (
+    ModelResting,
+    ModelSilent,
+    ModelUnavailable,
+    NoModel,
+    StreamCut,
+    UnknownModel,
+    asked_wait_seconds,
+    explain_model_error,
+)
 
 
 class ProviderError(Exception):
@@ -28,6 +37,15 @@ class APIError(Exception):
         (ModelUnavailable("x", "no key"), "model_unavailable"),
         (NoModel("no model is configured"), "model_unavailable"),
         (StreamCut("cut"), "model_stream_cut"),
+        (ModelSilent(9, begun=True), "model_stalled"),
+        (ModelSilent(9, begun=False), "model_unreachable"),
+        (ModelResting("gpt", 5, 30), "model_resting"),
+        (ProviderError(402), "model_quota_used_up"),
+        (ProviderError(429, "You exceeded your current quota"), "model_quota_used_up"),
+        (ProviderError(400, "Your credit balance is too low"), "model_quota_used_up"),
+        (ProviderError(413), "model_context_overflow"),
+        (ProviderError(400, "prompt is too long: 9 > 8"), "model_context_overflow"),
+        (ProviderError(408), "model_server_error"),
         (ProviderError(401), "model_refused_key"),
         (ProviderError(403), "model_refused_key"),
         (ProviderError(404), "model_unknown"),
@@ -41,7 +59,7 @@ class APIError(Exception):
         (httpx.UnsupportedProtocol("no scheme"), "model_unreachable"),
         (TimeoutError(), "model_unreachable"),
         (ConnectionResetError(), "model_unreachable"),
-        (json.JSONDecodeError("x", "y", 0), "model_failed"),
+        (json.JSONDecodeError("x", "y", 0), "model_unreadable"),
         (RuntimeError("whatever"), "model_failed"),
     ],
 )
@@ -101,3 +119,40 @@ def test_a_body_of_any_shape_is_survived(body):
     error = ProviderError(400)
     error.body = body
     assert explain_model_error(error).sentence == "The model server refused the request (400)."
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 529])
+def test_what_may_pass_is_worth_another_attempt(status):
+    assert explain_model_error(ProviderError(status)).passes
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 422])
+def test_what_the_server_refuses_is_not(status):
+    assert not explain_model_error(ProviderError(status)).passes
+
+
+@pytest.mark.parametrize(
+    ("error", "server"),
+    [
+        (ProviderError(500), True),
+        (httpx.ConnectError("refused"), True),
+        (ModelSilent(9, begun=True), True),
+        (ProviderError(429), False),
+        (ProviderError(401), False),
+        (StreamCut("cut"), False),
+    ],
+)
+def test_only_a_server_that_is_ill_itself_is_called_so(error, server):
+    assert explain_model_error(error).server is server
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [({"retry-after": "2"}, 2.0), ({"retry-after-ms": "250"}, 0.25), ({"retry-after": "0"}, None), ({}, None)],
+)
+def test_how_long_a_server_asks_to_wait_is_found_behind_wrappers(headers, seconds):
+    error = ProviderError(429)
+    error.response = httpx.Response(429, headers=headers)
+    wrapped = RuntimeError("wrapped")
+    wrapped.__cause__ = error
+    assert asked_wait_seconds(wrapped) == seconds

@@ -14,6 +14,7 @@ from engine.limits import Extent, SummaryRule
 from engine.middleware.history_repair import repair
 from engine.middleware.names import PLATFORM_NOTE
 from engine.middleware.summarization import SummaryWriter
+from engine.models.gate import ModelGate
 from engine.wire import summary_from_wire, summary_to_wire
 from tests.engine.fakes import Outcome, Say, ScriptedChat, echo, limits, play, run_context
 
@@ -262,7 +263,7 @@ async def test_a_second_attempt_is_made_with_less_material():
 
 async def test_a_configured_model_writes_and_the_runs_own_stands_in_for_it():
     other, own = ScriptedChat(replies=[ConnectionError("down")]), ScriptedChat(replies=[scripted(turns=5)])
-    writers = [SummaryWriter("small", other), SummaryWriter("own", own)]
+    writers = [SummaryWriter("small", other, ModelGate(max_retries=0)), SummaryWriter("own", own)]
     context = ruled()
     agent = build(own, [echo], is_subagent=False, summary_writers=writers)
     parts = [one async for one in drive(agent, [ASKED], context)]

@@ -197,7 +197,7 @@ async def test_an_entry_of_the_configuration_keeps_its_keys_when_only_its_use_ch
     )
     chat = ModelRegistry([entry], {"KEY": "sk-1"}).chat_model("gpt")
     assert (chat.model, chat.temperature, chat.max_tokens, chat.timeout_seconds) == ("gpt-x", 0.3, 99, 7)
-    assert (chat.api_key.get_secret_value(), chat.max_retries, chat.stream_usage) == ("sk-1", 2, True)
+    assert (chat.api_key.get_secret_value(), chat.max_retries, chat.stream_usage) == ("sk-1", 0, True)
     refused = ModelRegistry([entry.model_copy(update={"temperature": "hot"})], {"KEY": "sk-1"})
     with pytest.raises(ModelUnavailable, match="temperature"):
         refused.chat_model("gpt")

@@ -103,7 +103,7 @@ async def test_an_answer_without_a_finish_is_cut(body):
 async def test_an_event_that_breaks_the_protocol_is_a_model_failure(event):
     with pytest.raises(UnreadableAnswer) as caught:
         await read_back(stream(delta(content="hi"), event, FINISH))
-    assert explain_model_error(caught.value).code == "model_failed"
+    assert explain_model_error(caught.value).code == "model_unreadable"
 
 
 async def test_a_page_instead_of_a_stream_is_a_model_failure():
@@ -125,7 +125,7 @@ async def test_a_whole_answer_to_a_streamed_request_is_read_too():
         ({"error": {"message": "overloaded", "code": 429}}, "model_rate_limited"),
         ({"error": {"message": "the engine died"}}, "model_server_error"),
         ({"error": "the engine died"}, "model_server_error"),
-        ({"object": "error", "message": "maximum context length is 8192", "code": 400}, "model_bad_request"),
+        ({"object": "error", "message": "maximum context length is 8192", "code": 400}, "model_context_overflow"),
     ],
 )
 async def test_an_error_within_a_stream_is_what_the_server_says_it_is(event, code):

@@ -36,7 +36,7 @@ def registry_for(request):
 
 
 async def run(models, *, context=None):
-    agent = build(models.chat_model("gpt"), [echo], is_subagent=True)
+    agent = build(models.chat_model("gpt"), [echo], is_subagent=True, gate=models.gate("gpt"))
     context = context or run_context(is_subagent=True)
     try:
         return [one async for one in drive(agent, [HumanMessage("Go.")], context)]
@@ -51,6 +51,7 @@ def messages_of(yielded):
 @pytest.fixture
 def fault_of(registry_for):
     async def fault(model, **changes):
+        changes = {"max_retries": 0, **changes}
         with pytest.raises(Exception) as caught:
             await run(registry_for(model.url, **changes))
         return explain_model_error(caught.value)
@@ -102,7 +103,7 @@ async def test_a_stream_closed_before_its_first_piece_is_a_cut_stream(scripted_m
 
 async def test_an_answer_that_is_not_the_protocol_at_all_is_a_fault_and_no_answer(scripted_model, fault_of):
     scripted_model.replies([Reply(garbage=True)])
-    assert (await fault_of(scripted_model)).code in ("model_failed", "model_stream_cut")
+    assert (await fault_of(scripted_model)).code in ("model_unreadable", "model_stream_cut")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ async def test_an_answer_that_is_not_the_protocol_at_all_is_a_fault_and_no_answe
 )
 async def test_an_error_status_is_reported_as_what_it_is(scripted_model, status, code, fault_of):
     scripted_model.replies([Reply(fail_statuses=(status,) * 5)] * 5)
-    fault = await fault_of(scripted_model, max_retries=0)
+    fault = await fault_of(scripted_model)
     assert fault.code == code
     assert str(status) in fault.sentence
     assert "sk-test" not in fault.sentence
@@ -144,7 +145,7 @@ async def test_a_server_that_is_not_there_is_unreachable(registry_for):
 
 async def test_a_server_that_stays_silent_is_unreachable_after_its_timeout(scripted_model, fault_of):
     scripted_model.replies([Reply(hang=True)])
-    fault = await fault_of(scripted_model, timeout_seconds=1, max_retries=0)
+    fault = await fault_of(scripted_model, timeout_seconds=1)
     assert (fault.code, fault.sentence) == ("model_unreachable", "The model server did not answer in time.")
 
 
@@ -169,7 +170,7 @@ async def test_doubled_call_ids_of_a_server_do_not_lose_a_call(scripted_model, r
 async def test_cancelling_the_consumer_closes_the_connection_to_the_model(scripted_model, registry_for):
     scripted_model.replies([Reply(tokens=5, stall_after=2)])
     models = registry_for(scripted_model.url)
-    agent = build(models.chat_model("gpt"), [echo], is_subagent=True)
+    agent = build(models.chat_model("gpt"), [echo], is_subagent=True, gate=models.gate("gpt"))
     streaming = asyncio.Event()
 
     async def consume():

@@ -159,7 +159,7 @@ async def test_provider_keys_are_mapped_and_extras_passed_on():
     chat = models.chat_model("m")
     assert (chat.model_name, chat.temperature, chat.max_tokens, chat.seed) == ("gpt-x", 0.3, 99, 5)
     assert chat.openai_api_key.get_secret_value() == "sk-1"
-    assert (chat.streaming, chat.stream_usage, chat.max_retries) == (True, True, 2)
+    assert (chat.streaming, chat.stream_usage, chat.max_retries) == (True, True, 0)
     assert (chat.request_timeout.read, chat.request_timeout.connect) == (7, 10)
     await models.aclose()
 

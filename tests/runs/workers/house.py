@@ -100,18 +100,22 @@ class House:
 
     def configure(self, **sections: Any) -> None:
         """Put a configuration in force: the scripted model as only model, no bash, and what these sections say."""
-        model = {
-            "name": "scripted",
-            "use": "langchain_openai:ChatOpenAI",
-            "model": "scripted",
-            "api_key": KEY,
-            "base_url": self.model.url,
-        }
+        model = self.scripted_entry("scripted")
         more_models = sections.pop("more_models", [])
         sections = {"models": [model, *more_models], "sandbox": {"provider": "local"}, **sections}
         text = yaml.safe_dump(sections, sort_keys=False)
         self._config_file.write_text(text, encoding="utf-8")
         registry.forget()
+
+    def scripted_entry(self, name: str) -> dict[str, Any]:
+        """An entry of `models` on the scripted server."""
+        return {
+            "name": name,
+            "use": "langchain_openai:ChatOpenAI",
+            "model": "scripted",
+            "api_key": KEY,
+            "base_url": self.model.url,
+        }
 
     def manage(self, name: str, **fields: Any) -> Definition:
         """Store a managed subagent; saving it again replaces it."""

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from runs import services
 from runs.event_types import EventType
+from runs.log import read
 from runs.statuses import ErrorCode, RunStatus
-from tests.runs.workers.house import KEY
-from tests.scripted_model import scripts
+from runs.web.frames import Feed
+from tests.runs.workers.house import KEY, Worker
+from tests.scripted_model import Reply, scripts
 
 if TYPE_CHECKING:
     from tests.runs.workers.house import House
-    from tests.scripted_model import ScriptedModel
+    from tests.scripted_model import ModelCall, ScriptedModel
 
 FAULTS = {
     "401": (scripts.flaky([401] * 9), ErrorCode.MODEL_REFUSED_KEY, ""),
@@ -25,8 +28,11 @@ FAULTS = {
     "404": (scripts.flaky([404]), ErrorCode.MODEL_UNKNOWN, ""),
     "cut stream": (scripts.cut(after=3), ErrorCode.MODEL_STREAM_CUT, "t0 t1 t2 "),
     "closed without a finish": (scripts.closed(after=3), ErrorCode.MODEL_STREAM_CUT, "t0 t1 t2 "),
-    "garbage": (scripts.script({"garbage": True}), ErrorCode.MODEL_FAILED, ""),
+    "garbage": (scripts.script({"garbage": True}), ErrorCode.MODEL_UNREADABLE, ""),
     "empty answer": (scripts.says(""), ErrorCode.NO_ANSWER, ""),
+    "no quota": (scripts.script({"fail": [402]}), ErrorCode.MODEL_QUOTA_USED_UP, ""),
+    "too long": (scripts.script({"fail": [413] * 9}), ErrorCode.MODEL_CONTEXT_OVERFLOW, ""),
+    "error within": (scripts.script({"tokens": 9, "error": 3}), ErrorCode.MODEL_SERVER_ERROR, "t0 t1 t2 "),
 }
 
 
@@ -132,3 +138,118 @@ def test_the_fault_of_a_lead_after_its_children_keeps_their_results(house: House
     assert (run.status, run.error_code) == (RunStatus.ERROR, ErrorCode.MODEL_SERVER_ERROR)
     (result,) = house.results(run)
     assert result["artifact"]["subagent_status"] == "completed"
+
+
+def test_an_answer_that_breaks_off_is_written_anew_and_shown_once(house: House, model: ScriptedModel):
+    @model.responder
+    def breaks_once(call: ModelCall) -> Reply:
+        return Reply(tokens=6, cut_after=3) if call.number == 1 else Reply(text="In the end.")
+
+    run = house.answer("Go.")
+    assert run.status == RunStatus.SUCCESS
+    assert [message["type"] for message in house.messages(run)] == ["human", "ai"]
+    deltas = house.events(run, EventType.DELTA)
+    (message,) = [one for one in house.messages(run) if one["type"] == "ai"]
+    assert {delta["id"] for delta in deltas} == {message["id"]}
+    assert [bool(delta.get("restarts")) for delta in deltas].count(True) == 1
+    waits = [event.get("waiting_for") for event in house.events(run, EventType.RUN_WAITING)]
+    assert waits == ["retry", None]
+    feed = Feed()
+    frames = feed.take(read(run.thread_id, 0)[: -2 - len(waits)], now=0.0)
+    frames += feed.take(read(run.thread_id, 0)[-2 - len(waits) : -2], now=9.0)
+    shown = [frame for frame in frames if frame["type"] == "delta"]
+    assert "t0" in shown[0]["open_html"]
+    assert "t0" not in shown[-1]["open_html"]
+
+
+def test_an_answer_that_stalls_again_and_again_is_called_that(house: House, model: ScriptedModel):
+    house.configure(more_models=[{**house.scripted_entry("slow"), "timeout_seconds": 1, "max_retries": 0}])
+    run = house.answer(scripts.script({"tokens": 9, "stall": 4})[1], model_name="slow")
+    assert (run.status, run.error_code) == (RunStatus.ERROR, ErrorCode.MODEL_STALLED)
+    assert house.said(run) == "t0 t1 t2 t3 "
+
+
+def test_a_refused_answer_is_an_error_that_keeps_its_words(house: House):
+    child = scripts.says("Well, I", finish="content_filter", usage=[10, 3])
+    run = house.answer(scripts.delegate_to([child])[1])
+    (refused,) = house.children(run)
+    assert (refused.status, refused.error_code) == (RunStatus.ERROR, ErrorCode.MODEL_REFUSAL)
+    assert refused.total_tokens == 13
+    (result,) = house.results(run)
+    assert result["artifact"]["subagent_status"] == "failed"
+    assert "safety filter" in str(result["content"])
+    assert "Well, I" in str(result["content"])
+
+
+def test_an_empty_answer_is_asked_for_once_more_and_counted(house: House, model: ScriptedModel):
+    model.replies([Reply(text="", usage=(10, 1)), Reply(text="Here.", usage=(20, 2))])
+    run = house.answer("Go.")
+    assert (run.status, run.model_calls, run.total_tokens) == (RunStatus.SUCCESS, 2, 33)
+    assert house.said(run) == "Here."
+    assert len(model.requests) == 2
+
+
+def test_a_server_that_keeps_failing_is_left_alone_for_a_while(house: House, model: ScriptedModel):
+    broken = scripts.flaky([500] * 99)
+    with Worker():
+        ended = [house.until_ended(house.ask(broken[1]))[0] for _ in range(3)]
+    assert [run.error_code for run in ended[:2]] == [ErrorCode.MODEL_SERVER_ERROR] * 2
+    assert ended[2].error_code == ErrorCode.MODEL_RESTING
+    assert "failed 5 times in a row" in ended[2].error
+    assert len(model.calls_of(broken[0])) == 5
+
+
+def test_a_model_that_allows_one_call_at_a_time_gets_one_and_the_others_say_what_they_wait_for(
+    house: House, model: ScriptedModel
+):
+    house.configure(more_models=[{**house.scripted_entry("narrow"), "max_concurrency": 1}])
+    first, second = scripts.gated("go"), scripts.gated("go")
+    runs = [house.ask(prompt, model_name="narrow") for _, prompt in (first, second)]
+    other = house.ask(scripts.instant()[1])
+    with Worker(slots=2) as worker:
+        house.until(lambda: "model" in {house.again(run).waiting_for for run in runs})
+        house.until_ended(other)  # the run that waits for the model holds no slot
+        model.open_gate("go")
+        ended = house.until_ended(*runs)
+        house.until(lambda: (worker.host.slots.free, worker.host.waiting) == (2, 0))
+    assert {run.status for run in ended} == {RunStatus.SUCCESS}
+    calls = [call for script_id, _ in (first, second) for call in model.calls_of(script_id)]
+    one, two = sorted(calls, key=lambda call: call.started_at)
+    assert one.ended_at is not None
+    assert two.started_at >= one.ended_at
+
+
+def test_a_run_can_be_cancelled_while_it_waits_for_the_model(house: House, model: ScriptedModel):
+    house.configure(more_models=[{**house.scripted_entry("narrow"), "max_concurrency": 1}])
+    first, second = scripts.gated("go"), scripts.gated("go")
+    runs = [house.ask(prompt, model_name="narrow") for _, prompt in (first, second)]
+    with Worker() as worker:
+        house.until(lambda: "model" in {house.again(run).waiting_for for run in runs})
+        waiting = next(run for run in runs if house.again(run).waiting_for == "model")
+        services.cancel_run(run_id=waiting.pk, by="ada")
+        assert house.until_ended(waiting)[0].status == RunStatus.CANCELLED
+        model.open_gate("go")
+        house.until_ended(*runs)
+        house.until(lambda: (worker.host.slots.free, worker.host.waiting) == (100, 0))
+
+
+def test_a_conversation_that_is_too_long_for_its_model_goes_on_without_its_beginning(
+    house: House, model: ScriptedModel
+):
+    turns = [house.answer("Say one.")]
+    for _ in range(4):
+        turns.append(house.answer("Say another.", thread=turns[0].thread))
+
+    @model.responder
+    def small(call: ModelCall) -> Reply:
+        overflow = Reply(fail_statuses=(400,) * 9, fail_message="maximum context length is 10 tokens")
+        return overflow if call.message_count > 8 else Reply(text="Still here.")
+
+    run = house.answer("And now?", thread=turns[0].thread)
+    assert run.status == RunStatus.SUCCESS
+    assert house.said(run) == "Still here."
+    before = len(model.requests)
+    again = house.answer("And then?", thread=run.thread)
+    assert again.status == RunStatus.SUCCESS
+    assert len(model.requests) == before + 1  # what was left out stays left out
+    assert house.messages(again)[0]["content"] == "Say one."
