@@ -4,13 +4,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from engine.config.errors import Severity
 from subagents import registry
 from subagents.catalogue import Entry, State
-from subagents.definitions import Source
 from subagents.errors import ConfigRefused, UnknownAgent
 from subagents.matching import Refusal
 from subagents.models import ConfigSnapshot, ManagedSubagent
@@ -346,25 +343,3 @@ def test_before_the_first_migration_the_file_can_be_read(write_config: WriteConf
     }
     ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert (ran.returncode, "scout" in ran.stdout) == (0, True), ran.stderr
-
-
-def test_a_conflict_among_two_hundred_costs_no_more_at_a_call_than_one_alone(
-    managed: SaveManaged, write_config: WriteConfig, caplog: pytest.LogCaptureFixture
-):
-    def cost() -> int:
-        registry.current(fresh=True)
-        with CaptureQueriesContext(connection) as queries:
-            for _call in range(3):
-                assert dispatched("scout", "scout").source is Source.CONFIG
-        return len(queries)
-
-    managed("scout")
-    write_config(SCOUT)
-    alone = cost()
-    for number in range(200):
-        managed(f"helper-{number}")
-    caplog.clear()
-    assert cost() == alone
-    assert not caplog.records
-    (conflict,) = registry.current().catalogue.conflicts
-    assert (conflict.name, conflict.source, conflict.runnable) == ("scout", Source.MANAGED, False)
