@@ -27,9 +27,18 @@ def check_leases(**_kwargs: Any) -> list[CheckMessage]:
                 id="deerflow.E001",
             )
         )
-    if queue["retry"] <= queue["timeout"]:
+    timeout, retry = queue.get("timeout"), queue.get("retry") or 0
+    if not timeout or retry <= timeout:
         problems.append(
-            Error(_("Q_CLUSTER: retry must exceed timeout, or a long task is started twice."), id="deerflow.E002")
+            Error(
+                _("Q_CLUSTER: retry (%(retry)s) must exceed timeout (%(timeout)s), or a long task is started twice.")
+                % {"retry": retry, "timeout": timeout},
+                id="deerflow.E002",
+            )
+        )
+    if not settings.USE_TZ:
+        problems.append(
+            Error(_("USE_TZ is off: leases need times that mean the same moment everywhere."), id="deerflow.E004")
         )
     return problems
 

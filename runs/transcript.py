@@ -23,6 +23,7 @@ WireMessage = dict[str, Any]
 _SUSPICIOUS = ("\\ud", "\\uD", "NaN", "Infinity")  # in a row of ours these are words of somebody's text at most
 _NEWEST = 4  # messages among which the last answer nearly always is
 _ALL = 2**31 - 1
+_LAST_REPLY = 20  # messages that hold the last reply and its results
 
 
 def to_row(message: WireMessage) -> str:
@@ -130,6 +131,21 @@ def last_answer_of(thread_id: UUID) -> str:
         if answer := last_answer(reversed(_newest(thread_id, limit))):
             return answer
     return ""
+
+
+def newest(thread_id: UUID) -> list[WireMessage]:
+    """The thread's last messages, oldest first: those of its last reply, its calls' results included, and some more."""
+    return _newest(thread_id, _LAST_REPLY)[::-1]
+
+
+def stopped_tools(messages: Sequence[WireMessage]) -> list[str]:
+    """The tools that were at work when a run was stopped: its calls without a result, or with one that says so."""
+    names = [str(call.get("name", "")) for call in open_calls(messages)]
+    for message in reversed(messages):
+        if message.get("type") != "tool" or message.get("content") != NOT_ANSWERED:
+            break
+        names.insert(0, str(message.get("name", "")))
+    return names
 
 
 def _newest(thread_id: UUID, limit: int) -> list[WireMessage]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -75,8 +75,16 @@ class Finish:
         Progress(held=self.held, entries=self.entries, parent_entries=self.parent_entries, changes=self.changes).apply(
             ledger
         )
-        end(ledger, run, self.ending)
+        end(ledger, run, _as_asked(run, self.ending))
         return run
+
+
+def _as_asked(run: Run, ending: Ending) -> Ending:
+    """A run that somebody had asked to stop before its time ran out ends the way it was asked to."""
+    if ending.status is not RunStatus.TIMEOUT or not run.cancel_requested:
+        return ending
+    status = RunStatus(run.cancel_requested)
+    return replace(ending, status=status, error_code=cancel_code(status), error="", detail={}, cancelled_by="")
 
 
 def end(ledger: Ledger, run: Run, ending: Ending) -> None:

@@ -15,7 +15,7 @@ from runs import rows
 from runs.explain import why
 from runs.models import Run
 from runs.statuses import ENDED, TO_SUBAGENT, RunStatus
-from runs.transcript import last_answer, last_answer_of
+from runs.transcript import last_answer, last_answer_of, newest, stopped_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -75,7 +75,7 @@ class ChildWatch:
         """This process has just written the run's end."""
         future = self._awaited.get(run.pk)
         if future is not None and not future.done():
-            future.set_result(_result(run, clean(last_answer(transcript))))
+            future.set_result(_result(run, clean(last_answer(transcript)), transcript))
 
     def _wake(self) -> None:
         if self._awaited and not self._looking:
@@ -105,18 +105,24 @@ def results_of_ended(run_ids: Iterable[UUID]) -> dict[UUID, ChildResult]:
     places = ", ".join(["%s"] * len(wanted))
     condition = f"id IN ({places}) AND status IN ({', '.join(['%s'] * len(ended))})"
     found = rows.read(Run, condition, [*wanted, *ended], left_out=("definition", "input", "options", "metadata"))
-    return {run.pk: _result(run, last_answer_of(run.thread_id)) for run in found}
+    return {run.pk: _stored_result(run) for run in found}
 
 
 def result_of(run_id: UUID) -> ChildResult:
     """What came of an ended child, for its parent's model: its full answer, or the sentence that says why not."""
     run = Run.objects.get(pk=run_id)
-    return _result(run, last_answer_of(run.thread_id))
+    return _stored_result(run)
 
 
-def _result(run: Run, answer: str) -> ChildResult:
+def _stored_result(run: Run) -> ChildResult:
+    """The result by what is stored. One that succeeded needs no look at how far it had come."""
+    messages = [] if run.status == RunStatus.SUCCESS else newest(run.thread_id)
+    return _result(run, last_answer_of(run.thread_id), messages)
+
+
+def _result(run: Run, answer: str, messages: Sequence[WireMessage]) -> ChildResult:
     status = TO_SUBAGENT[RunStatus(run.status)]
-    text = answer if status == SubagentStatus.COMPLETED else _failure_text(run, answer)
+    text = answer if status == SubagentStatus.COMPLETED else _failure_text(run, answer, messages)
     usage = None
     if run.total_tokens is not None:
         usage = Usage(
@@ -137,7 +143,18 @@ def _result(run: Run, answer: str) -> ChildResult:
     )
 
 
-def _failure_text(run: Run, partial: str) -> str:
+def _how_far(run: Run, messages: Sequence[WireMessage]) -> str:
+    """What the lead needs to know to decide whether to ask again for less."""
+    if run.started_at is None or run.ended_at is None:
+        return "It had not begun."
+    seconds = max(0, round((run.ended_at - run.started_at).total_seconds()))
+    calls = "one model call" if run.model_calls == 1 else f"{run.model_calls} model calls"
+    tools = stopped_tools(messages)
+    at_work = f", while these tools were at work: {', '.join(tools)}" if tools else ""
+    return f"It had made {calls} in {seconds} s{at_work}."
+
+
+def _failure_text(run: Run, partial: str, messages: Sequence[WireMessage]) -> str:
     reason = why(
         status=run.status,
         stop_reason=run.stop_reason,
@@ -146,4 +163,5 @@ def _failure_text(run: Run, partial: str) -> str:
         cancelled_by=run.cancelled_by,
     )
     text = f"The subagent {run.agent} did not finish ({run.status}). {reason} {run.error}".strip()
+    text += f" {_how_far(run, messages)}"
     return f"{text}\n\nWhat it had written until then:\n{partial}" if partial else text

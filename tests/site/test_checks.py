@@ -23,9 +23,20 @@ def test_a_lease_must_outlive_several_looks_at_the_queue(settings: LazySettings)
     assert (problem.id, problem.hint) == ("deerflow.E001", "Set LEASE_SECONDS to at least 2.4.")
 
 
-def test_the_queue_must_not_start_a_long_task_twice(settings: LazySettings):
-    settings.Q_CLUSTER = {**settings.Q_CLUSTER, "retry": settings.Q_CLUSTER["timeout"]}
-    assert [problem.id for problem in check_leases()] == ["deerflow.E002"]
+@pytest.mark.parametrize(("timeout", "retry"), [(600, 120), (600, 600), (None, 120), (None, None), (0, 60)])
+def test_the_queue_must_not_start_a_long_task_twice(settings: LazySettings, timeout: int | None, retry: int | None):
+    settings.Q_CLUSTER = {**settings.Q_CLUSTER, "timeout": timeout, "retry": retry}
+    (problem,) = check_leases()
+    assert problem.id == "deerflow.E002"
+    assert problem.is_serious()
+    assert f"({retry or 0})" in problem.msg
+    assert f"({timeout})" in problem.msg
+
+
+def test_times_without_a_zone_are_refused(settings: LazySettings):
+    settings.USE_TZ = False
+    (problem,) = check_leases()
+    assert (problem.id, problem.is_serious()) == ("deerflow.E004", True)
 
 
 def test_debug_is_refused_where_others_can_reach_the_site(settings: LazySettings):

@@ -31,7 +31,7 @@ from tests.engine.models.thin import (
 from tests.scripted_model import Reply, ToolCall
 
 
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504])
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
 async def test_a_server_that_may_recover_is_asked_twice_more_and_no_more(scripted_model, status):
     scripted_model.responder(lambda call: Reply(fail_statuses=(status,)) if call.number <= 2 else Reply(text="third"))
     async with thin(scripted_model) as chat:
