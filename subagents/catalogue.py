@@ -127,13 +127,15 @@ def build_catalogue(
     broken_overrides: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     bash: Gate,
     known: Known,
+    remarks: Mapping[tuple[Source, str], tuple[Note, ...]] = MappingProxyType({}),
 ) -> Catalogue:
     """Merge the definitions of all sources into one catalogue, sorted by name, then precedence.
 
     Takes at most one definition or invalid entry per (source, name); an invalid entry beats a definition of
     the same source and name. Each comes back exactly once: of those sharing a name the strongest source holds
     it, the others say who shadows them. `subagents.agents.<name>` of `config` changes whichever entry it names;
-    `broken_overrides` maps a name to the problems of an override that could not be read.
+    `broken_overrides` maps a name to the problems of an override that could not be read; `remarks` are further
+    warnings by (source, name).
     Source: product.md §2.2, §2.4.
     """
     unreadable = {(item.source, item.name): item for item in invalid}
@@ -156,7 +158,10 @@ def build_catalogue(
                 effective=effective,
                 layers=layers,
                 overridden=overridden_fields(layers),
-                warnings=_warnings(definition, effective, known, broken_overrides.get(definition.name)),
+                warnings=(
+                    *_warnings(definition, effective, known, broken_overrides.get(definition.name)),
+                    *remarks.get(place, ()),
+                ),
                 problems=problems or (),
             )
         )

@@ -6,18 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning
+from django.core.checks import CheckMessage, Error, Info, Warning
 from django.db import DatabaseError
 
 from engine.config.errors import Problem, Severity
 from subagents import configuration, registry
 from subagents.definitions import Source
 from subagents.errors import ConfigRefused
+from subagents.lint import REMARKS
 from subagents.notes import note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from subagents.agent_entries import AgentEntry
     from subagents.catalogue import Entry
 
 _REFUSED = "The whole file is refused, and no earlier good one is known."
@@ -42,6 +44,7 @@ def check_subagents(**_kwargs: Any) -> list[CheckMessage]:
     return [
         *(_of_problem(problem) for problem in now.problems),
         *(message for entry in now.catalogue.entries for message in _of_entry(entry)),
+        *(message for agent in now.agents for message in _of_agent(agent)),
         *_unused_overrides(now),
     ]
 
@@ -59,8 +62,18 @@ def _of_entry(entry: Entry) -> Iterator[CheckMessage]:
     if entry.problems and entry.source is Source.MANAGED:
         yield Warning(f"{label}: {'; '.join(entry.problems)}", id="subagents.W005")
     for warning in entry.warnings:
-        if warning.code != "broken_override":  # the file's own problem says it with its line
+        if warning.code in REMARKS:
+            yield Info(f"{label}: {warning}", id="subagents.I001")
+        elif warning.code != "broken_override":  # the file's own problem says it with its line
             yield Warning(f"{label}: {warning}", id="subagents.W006")
+
+
+def _of_agent(entry: AgentEntry) -> Iterator[CheckMessage]:
+    label = f"custom agent {entry.name}"
+    if entry.problems:
+        yield Warning(f"{label}: {'; '.join(entry.problems)}", id="subagents.W005")
+    for warning in entry.warnings:
+        yield Warning(f"{label}: {warning}", id="subagents.W006")
 
 
 def _unused_overrides(now: registry.Registry) -> Iterator[CheckMessage]:

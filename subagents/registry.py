@@ -25,6 +25,7 @@ from subagents.definitions import Definition, Source
 from subagents.errors import UnknownAgent
 from subagents.kinds import AGENT, KINDS, SUBAGENT, Item, Kind
 from subagents.leads import DEFAULT, DEFAULT_LEAD, LeadDefinition, lead_of
+from subagents.lint import lint
 from subagents.matching import Refusal, match, refuse
 from subagents.stores.base import Contents, Store
 from subagents.stores.database import MODELS, DatabaseStore, signatures
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from engine.sandbox.base import Sandbox
     from engine.sandbox.factory import Provider
     from subagents.custom_agents import CustomAgent
+    from subagents.notes import Note
 
 Backend = Literal["db", "file"]
 
@@ -259,13 +261,15 @@ def _build(
         models=tuple(model.name for model in config.models),
         skills=skills,
     )
+    definitions = (*BUILTINS, *sources.config_definitions(config), *subagents.items)
     catalogue = build_catalogue(
-        (*BUILTINS, *sources.config_definitions(config), *subagents.items),
+        definitions,
         config,
         invalid=(*sources.invalid_definitions(invalid), *subagents.invalid),
         broken_overrides=sources.broken_overrides(invalid),
         bash=gate,
         known=known,
+        remarks=_remarks(definitions),
     )
     return Registry(
         config=config,
@@ -276,6 +280,19 @@ def _build(
         skills=skills,
         agents=build_agents(agents.items, agents.invalid, catalogue, known),
     )
+
+
+def _remarks(definitions: Sequence[Definition]) -> dict[tuple[Source, str], tuple[Note, ...]]:
+    """Return what could be better about descriptions, by (source, name). Ours are only what others are held against."""
+    by_name: dict[str, Definition] = {}
+    for definition in definitions:
+        by_name.setdefault(definition.name, definition)  # one that is shadowed may well say what its stronger says
+    found = lint({name: definition.description for name, definition in by_name.items()})
+    return {
+        (by_name[name].source, name): notes
+        for name, notes in found.items()
+        if by_name[name].source is not Source.BUILTIN
+    }
 
 
 def _unsupported(config: Config, path: Path) -> tuple[Problem, ...]:

@@ -19,7 +19,6 @@ from subagents.admin.rows import row
 from subagents.definitions import Source, row_key
 from subagents.errors import InvalidDefinition, NameTaken, StaleVersion, SubagentsError
 from subagents.kinds import SUBAGENT
-from subagents.lint import description_notes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,14 +128,13 @@ def _shown(
     **more: Any,
 ) -> HttpResponse:
     may_read_prompt = page.may_read_prompts(request)
-    notes = [*entry.warnings, *description_notes(entry, now.catalogue)] if form else entry.warnings
     context = {
         "original": row(entry),
         "entry": entry,
         "source_badge": source_badge(entry.source),
         "state_badge": state_badge(entry.state),
         "reason": wording.say(entry.reason) if entry.reason else "",
-        "warnings": [wording.say(note) for note in notes],
+        "warnings": [wording.say(note) for note in entry.warnings],
         "config_refused": now.config_refused,
         "layer_groups": details.groups(entry),
         "digest": details.digest(entry),

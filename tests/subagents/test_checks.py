@@ -5,13 +5,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from subagents.checks import check_subagents
+from subagents.kinds import AGENT
 from subagents.models import ConfigSnapshot
 from subagents.registry import Observer
+from subagents.services import Actor, create
+from subagents.stores.database import MODELS
 
 if TYPE_CHECKING:
     from tests.subagents.conftest import SaveManaged, WriteConfig
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+TESTER = Actor(label="test")
 
 
 def found() -> dict[str, list[str]]:
@@ -22,7 +27,8 @@ def found() -> dict[str, list[str]]:
 
 
 def test_a_sound_installation_has_nothing_to_report(managed: SaveManaged):
-    managed("scout")
+    managed("scout", description="Finds sources on the web and names them.")
+    create(AGENT, {"name": "boss", "system_prompt": "Lead.", "allowed_subagents": ["scout"]}, actor=TESTER)
     assert found() == {}
 
 
@@ -56,10 +62,51 @@ def test_entries_conflicts_and_unknown_names_are_warnings_with_their_place(
         "subagents.W004": 1,
         "subagents.W006": 2,
         "subagents.W007": 1,
+        "subagents.I001": 2,  # two short descriptions
     }
     assert messages["subagents.W002"][0].startswith("config.yaml:5:5 subagents.custom_agents.broken")
     assert messages["subagents.W004"][0].startswith("managed subagent ranger")
     assert "nobody" in messages["subagents.W007"][0]
+
+
+def test_custom_agents_with_names_that_lead_nowhere_are_warned_about(managed: SaveManaged):
+    managed("idle", description="Finds sources on the web and names them.", enabled=False)
+    create(
+        AGENT,
+        {
+            "name": "boss",
+            "system_prompt": "Lead.",
+            "tools": ["nope", "read_file"],
+            "skills": ["none-such"],
+            "model": "gone",
+            "allowed_subagents": ["idle", "nobody"],
+        },
+        actor=TESTER,
+    )
+    messages = found()
+    assert set(messages) == {"subagents.W006"}
+    assert [message.partition(": ")[0] for message in messages["subagents.W006"]] == ["custom agent boss"] * 6
+    said = " ".join(messages["subagents.W006"])
+    for words in (
+        "tool named “nope”",
+        "skill named “none-such”",
+        "model named “gone”",
+        "named “nobody”",
+        "“idle” does not",
+    ):
+        assert words in said
+    assert "None of the selected subagents runs" in said
+
+
+def test_broken_rows_of_either_kind_are_warned_about(managed: SaveManaged):
+    managed("scout", description="Finds sources on the web and names them.")
+    create(AGENT, {"name": "boss", "system_prompt": "Lead."}, actor=TESTER)
+    for model in MODELS.values():
+        model._default_manager.update(tools="bash", version=2)
+    assert [message.partition(": ")[0] for message in found()["subagents.W005"]] == [
+        "managed subagent scout",
+        "custom agent boss",
+    ]
 
 
 def test_checking_changes_nothing(write_config: WriteConfig):
