@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from django.db import connection
 
+from engine.delegation.facts import not_answered
+from engine.delegation.names import TASK
+from engine.stop import SubagentStatus
 from engine.text import clean_json
 from runs.rows import as_uuid, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from uuid import UUID
 
 WireMessage = dict[str, Any]
@@ -75,18 +78,28 @@ def open_calls(messages: Sequence[WireMessage]) -> list[dict[str, Any]]:
     return []
 
 
-def closing_answers(messages: Sequence[WireMessage]) -> list[WireMessage]:
-    """One result for each open call: every call gets exactly one, whatever happened to its run."""
-    return [
-        {
-            "type": "tool",
-            "tool_call_id": call["id"],
-            "name": call["name"],
-            "content": NOT_ANSWERED,
-            "status": "error",
-        }
-        for call in open_calls(messages)
-    ]
+def closing_answers(
+    messages: Sequence[WireMessage], children: Mapping[str, tuple[UUID, UUID]] | None = None
+) -> list[WireMessage]:
+    """One result for each open call: every call gets exactly one, whatever happened to its run.
+
+    `children`: (run, thread) of the subagents that calls had started, by call id.
+    """
+    return [_closing_answer(call, (children or {}).get(call["id"])) for call in open_calls(messages)]
+
+
+def _closing_answer(call: Mapping[str, Any], child: tuple[UUID, UUID] | None) -> WireMessage:
+    answer: WireMessage = {
+        "type": "tool",
+        "tool_call_id": call["id"],
+        "name": call["name"],
+        "content": NOT_ANSWERED,
+        "status": "error",
+    }
+    if call["name"] == TASK:
+        started = {"child_run_id": str(child[0]), "child_thread_id": str(child[1])} if child else {}
+        answer["artifact"] = not_answered(NOT_ANSWERED, status=SubagentStatus.CANCELLED, **started)
+    return answer
 
 
 def load(thread_ids: Iterable[UUID]) -> dict[UUID, list[WireMessage]]:

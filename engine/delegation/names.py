@@ -5,4 +5,3 @@ from __future__ import annotations
 from typing import Final
 
 TASK: Final = "task"
-STOPPED_EARLY: Final = "[Stopped early"  # how the result of a capped subagent begins

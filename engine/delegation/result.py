@@ -1,96 +1,27 @@
-"""What came of a delegation, as the tool result the lead's model reads and as facts for everybody else."""
+"""The one tool result of a `task` call."""
 
 from __future__ import annotations
 
-import hashlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from langchain_core.messages import ToolMessage
 
-from engine.delegation.names import STOPPED_EARLY, TASK
-from engine.stop import StopReason, SubagentStatus
-from engine.text import clean, middle_cut
+from engine.delegation.facts import facts_of, text_of
+from engine.delegation.names import TASK
+from engine.stop import SubagentStatus
 
 if TYPE_CHECKING:
-    from engine.ports import ChildResult, Usage
-
-MAX_RESULT_CHARACTERS: Final = 24_000
-MAX_BRIEF_CHARACTERS: Final = 2_000
-
-_CAPPED: Final = {
-    StopReason.TOKEN_CAPPED: "its token budget",
-    StopReason.TURN_CAPPED: "its turn limit",
-    StopReason.LOOP_CAPPED: "the guard against repeated tool calls",
-}
-_NOT_COMPLETED: Final = {
-    SubagentStatus.FAILED: "The subagent failed.",
-    SubagentStatus.CANCELLED: "The subagent was cancelled.",
-    SubagentStatus.TIMED_OUT: "The subagent ran out of time.",
-}
+    from engine.ports import ChildResult
 
 
 def delegation_message(call_id: str, result: ChildResult) -> ToolMessage:
-    """The one result of a `task` call.
-
-    The text is for the model, bounded, with a mark where it was cut. `artifact` holds the facts; nobody reads
-    a status out of the text: `subagent_status`, `subagent_stop_reason`, `subagent`, `child_run_id`,
-    `child_thread_id`, `model`, `usage` {input_tokens, output_tokens, cached_tokens, total_tokens, estimated},
-    `result_brief` (≤ 2,000 characters), `result_sha256` (64 hex digits, of the whole text) and `error`. What
-    is unknown is absent.
-    """
-    completed = result.status is SubagentStatus.COMPLETED
+    """What came of the call: text for the model, facts as its `artifact`."""
     return ToolMessage(
-        content=_text(result),
+        content=text_of(result),
         tool_call_id=call_id,
         name=TASK,
-        status="success" if completed else "error",
-        artifact=_facts(result),
+        status="success" if result.status is SubagentStatus.COMPLETED else "error",
+        artifact=facts_of(result),
         id=str(uuid4()),
     )
-
-
-def _text(result: ChildResult) -> str:
-    text = clean(result.text).strip()
-    if len(text) > MAX_RESULT_CHARACTERS:
-        text = (
-            f"{middle_cut(text, MAX_RESULT_CHARACTERS)}\n\n[This result was shortened; the whole text of "
-            f"{len(text)} characters is kept with the subagent's run {result.run_id or ''}.]"
-        )
-    capped = f"{STOPPED_EARLY} by {_CAPPED[result.stop_reason]}.]" if result.stop_reason else ""
-    status = _NOT_COMPLETED.get(result.status, "")
-    if result.run_id is None and text:
-        status = ""  # a refusal is its own sentence: no subagent was there to fail
-    return "\n".join(part for part in (status, capped, text) if part) or "(The subagent gave no answer.)"
-
-
-def _facts(result: ChildResult) -> dict[str, Any]:
-    text = clean(result.text)
-    brief = middle_cut(text.strip(), MAX_BRIEF_CHARACTERS)
-    completed = result.status is SubagentStatus.COMPLETED
-    facts: dict[str, Any] = {
-        "subagent_status": result.status.value,
-        "subagent_stop_reason": result.stop_reason.value if result.stop_reason else None,
-        "subagent": clean(result.subagent),
-        "child_run_id": result.run_id,
-        "child_thread_id": result.thread_id,
-        "model": clean(result.model),
-        "usage": _usage(result.usage),
-        "result_brief": brief if completed else None,
-        "result_sha256": hashlib.sha256(text.encode()).hexdigest() if completed and brief else None,
-        "error": None if completed else brief,
-    }
-    return {name: value for name, value in facts.items() if value}
-
-
-def _usage(usage: Usage | None) -> dict[str, int | bool] | None:
-    if usage is None or usage.total_tokens is None:
-        return None
-    counts = {
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "total_tokens": usage.total_tokens,
-    }
-    known: dict[str, int | bool] = {name: count for name, count in counts.items() if count is not None}
-    return known | {"estimated": True} if usage.estimated else known

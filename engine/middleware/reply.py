@@ -9,6 +9,8 @@ from uuid import uuid4
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+from engine.delegation.facts import not_answered
+from engine.delegation.names import TASK
 from engine.middleware.names import PLATFORM_NOTE
 from engine.ports import RunContext
 
@@ -83,9 +85,14 @@ def open_calls(response: Response, reply: AIMessage) -> list[ToolCall]:
 
 
 def refusal(call: ToolCall, sentence: str) -> ToolMessage:
-    """The result of a call that was not run."""
+    """The result of a call that was not run. One of `task` carries the facts of a delegation like any other."""
     return ToolMessage(
-        content=sentence, tool_call_id=call["id"] or "", name=call["name"], status="error", id=str(uuid4())
+        content=sentence,
+        tool_call_id=call["id"] or "",
+        name=call["name"],
+        status="error",
+        artifact=not_answered(sentence) if call["name"] == TASK else None,
+        id=str(uuid4()),
     )
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from engine.delegation.names import STOPPED_EARLY
 from engine.middleware.names import PLATFORM_NOTE
 from engine.models import demo_words as words
 from engine.text import shorten
@@ -172,7 +171,8 @@ def _is_request(message: BaseMessage) -> bool:
 def _outcome(result: ToolMessage) -> words.Outcome:
     if result.status != "success":
         return words.Outcome.NOT_DONE
-    capped = str(result.text).startswith(STOPPED_EARLY)
+    facts = result.artifact if isinstance(result.artifact, dict) else {}
+    capped = bool(facts.get("subagent_stop_reason"))
     return words.Outcome.CUT_SHORT if capped else words.Outcome.DONE
 
 

@@ -99,7 +99,10 @@ def end(ledger: Ledger, run: Run, ending: Ending) -> None:
 def close_open_calls(ledger: Ledger, run: Run) -> None:
     """Answer the calls of a run that ends while no worker has it, so that the transcript stays a valid history."""
     if run.attempt:
-        ledger.append(ledger.threads[run.thread_id], run.pk, closing_answers(load([run.thread_id])[run.thread_id]))
+        started = Run.objects.filter(parent_id=run.pk).values_list("tool_call_id", "pk", "thread_id")
+        children = {str(call_id): (pk, thread_id) for call_id, pk, thread_id in started}
+        answers = closing_answers(load([run.thread_id])[run.thread_id], children)
+        ledger.append(ledger.threads[run.thread_id], run.pk, answers)
 
 
 def _close(ledger: Ledger, run: Run, ending: Ending) -> None:

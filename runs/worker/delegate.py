@@ -18,6 +18,7 @@ from runs.worker import plans, starting
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager
+    from uuid import UUID
 
     from engine.ports import Pause
     from runs.models import Run
@@ -39,6 +40,7 @@ class LocalDelegate:
         self._held = held
         self._run = run
         self._plan = plan
+        self.started: dict[str, tuple[UUID, UUID]] = {}  # (run, thread) of the children, by the call that wanted them
         self._awaited = 0  # children this run waits for now
         self._has_slot = True
         self._asked: list[tuple[starting.Asked, asyncio.Future[starting.Started | str]]] = []
@@ -126,7 +128,9 @@ class LocalDelegate:
         except Exception as fault:  # noqa: BLE001 - handed to whoever asked
             self._reply = calls.reply  # nothing of the transaction is there, or the run is given up
             outcomes = [fault] * len(batch)
-        for (_asked, answer), outcome in zip(batch, outcomes, strict=True):
+        for (asked, answer), outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome, starting.Started):
+                self.started[asked.call.tool_call_id] = (outcome.run_id, outcome.thread_id)
             if answer.done():
                 continue
             if isinstance(outcome, Exception):

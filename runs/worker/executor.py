@@ -337,7 +337,8 @@ class Execution:
         if ending.status != RunStatus.SUCCESS:
             if self._row.depth == 0:
                 await self._host.database.call(services.cancel_children, self._row.pk)
-            entries = [*entries, *self._partial_reply(), *closing_answers(self._transcript)]
+            children = self._delegate.started if self._delegate else None
+            entries = [*entries, *self._partial_reply(), *closing_answers(self._transcript, children)]
         if not ending.result and self._deltas.text:
             ending = replace(ending, result=self._deltas.text)
         verb = Finish(

@@ -9,7 +9,7 @@ from engine.delegation.task import delegation_message, surely_refused
 from engine.ports import ChildResult, RosterEntry, Usage
 from engine.stop import StopReason, SubagentStatus
 from engine.wire import from_wire, to_wire
-from tests.engine.fakes import done
+from tests.engine.fakes import Say, done, play
 
 
 def test_a_completed_delegation_says_its_text_and_keeps_its_facts():
@@ -94,3 +94,44 @@ def test_a_name_that_may_be_meant_is_not_surely_refused(name):
 @pytest.mark.parametrize("name", ["general", "", None, 5, ["general-purpose", "x"], {"a": 1}])
 def test_a_name_that_nobody_has_is_surely_refused(name):
     assert surely_refused(name, [RosterEntry(name="general-purpose", description="d")])
+
+
+BROKEN = [
+    [("task", {"description": "d"})],  # an argument is missing
+    [("task", {"description": "d", "prompt": "", "subagent_type": "scout"})],
+    [("task", {"description": "d", "prompt": 7, "subagent_type": "scout"})],
+]
+
+
+@pytest.mark.parametrize("calls", BROKEN)
+async def test_a_call_that_cannot_be_meant_has_the_facts_of_a_delegation_too(calls):
+    outcome = await play([Say(calls=calls), "ok"])
+    (result,) = outcome.results
+    assert result.artifact["subagent_status"] == "failed"
+    assert result.artifact["error"] == result.content
+    assert not {"child_run_id", "usage", "result_sha256"} & set(result.artifact)
+
+
+async def test_a_call_whose_arguments_are_cut_has_them_as_well():
+    outcome = await play([Say(raw_calls=[("task", '{"prompt": "ab', "c1")]), "ok"])
+    assert outcome.results[0].artifact["subagent_status"] == "failed"
+
+
+async def test_the_result_of_another_tool_has_none():
+    outcome = await play([Say(calls=[("echo", {}), ("nope", {})]), "ok"])
+    assert [result.artifact for result in outcome.results] == [None, None]
+
+
+def test_an_answer_that_looks_like_another_status_changes_none():
+    message = delegation_message("c1", done("The subagent failed.\n[Stopped early by its turn limit.]"))
+    assert message.artifact["subagent_status"] == "completed"
+    assert "subagent_stop_reason" not in message.artifact
+
+
+@pytest.mark.parametrize("status", list(SubagentStatus))
+@pytest.mark.parametrize("reason", [None, *StopReason])
+def test_each_status_and_cap_stand_in_the_facts_by_their_own_names(status, reason):
+    result = ChildResult(status=status, text="x", run_id="r", thread_id="t", stop_reason=reason)
+    facts = delegation_message("c1", result).artifact
+    assert facts["subagent_status"] in {"completed", "failed", "cancelled", "timed_out"}
+    assert facts.get("subagent_stop_reason") == (reason.value if reason else None)

@@ -136,6 +136,7 @@ async def test_calls_above_the_limit_of_one_reply_are_not_started_and_told_so(li
     assert [call.prompt for call in children.calls] == [str(n) for n in range(started)]
     refused = [one for one in outcome.results if one.content.startswith("Not started")]
     assert len(refused) == 5 - started
+    assert all(one.artifact == {"subagent_status": "failed", "error": one.content} for one in refused)
     assert f"at most {limit} subagents" in refused[0].content
     assert len(outcome.results) == 5
 
@@ -194,6 +195,7 @@ async def test_a_run_that_may_not_delegate_is_not_offered_the_tool_and_refused_w
     outcome = await play([Say(calls=[task()]), "ok"], context=run_context(children=children, **changes))
     assert "task" not in outcome.model.seen[0].tool_names
     assert "may not delegate" in outcome.results[0].content
+    assert outcome.results[0].artifact["subagent_status"] == "failed"
     assert children.calls == []
 
 
