@@ -29,6 +29,7 @@ admin.site.login_form = LoginForm
 _GROUPS = ((_("Operate"), ("runs", "django_q")), (_("Configure"), ("subagents",)), (_("Access"), ("auth", "access")))
 _ICONS = {
     "managedsubagent": "account_tree",
+    "customagent": "face",
     "thread": "forum",
     "run": "play_circle",
     "workerheartbeat": "memory",

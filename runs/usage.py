@@ -23,15 +23,12 @@ class RunsOfSubagents:
     """Counts child runs: a lead of the same name is another agent."""
 
     def last_used(self, names: Collection[str]) -> Mapping[str, Use]:
-        since = timezone.now() - timedelta(days=RECENT_DAYS)
-        found = (
-            _children()
-            .filter(agent__in=names)
-            .values("agent")
-            .annotate(at=Max("created_at"), recent=Count("pk", filter=Q(created_at__gte=since)))
-            .order_by()
-        )
-        return {row["agent"]: Use(at=row["at"], recent_runs=row["recent"]) for row in found}
+        return _use_of(_children().filter(agent__in=names))
+
+    def agents_last_used(self, names: Collection[str]) -> Mapping[str, Use]:
+        from runs.models import Run
+
+        return _use_of(Run.objects.filter(parent__isnull=True, agent__in=names))
 
     def newest_runs(self, name: str, limit: int) -> Sequence[UsedBy]:
         newest = _children().filter(agent=name).order_by("-created_at")[:limit]
@@ -44,6 +41,13 @@ class RunsOfSubagents:
             )
             for run in newest
         ]
+
+
+def _use_of(runs: QuerySet[Run]) -> dict[str, Use]:
+    since = timezone.now() - timedelta(days=RECENT_DAYS)
+    recent = Count("pk", filter=Q(created_at__gte=since))
+    found = runs.values("agent").annotate(at=Max("created_at"), recent=recent).order_by()
+    return {row["agent"]: Use(at=row["at"], recent_runs=row["recent"]) for row in found}
 
 
 def _children() -> QuerySet[Run]:

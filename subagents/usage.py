@@ -37,6 +37,8 @@ class Source(Protocol):
 
     def newest_runs(self, name: str, limit: int) -> Sequence[UsedBy]: ...
 
+    def agents_last_used(self, names: Collection[str]) -> Mapping[str, Use]: ...
+
 
 _sources: list[Source] = []
 
@@ -54,3 +56,8 @@ def last_used(names: Collection[str]) -> Mapping[str, Use]:
 def newest_runs(name: str, limit: int = 5) -> Sequence[UsedBy]:
     """Return the newest runs of a subagent, newest first."""
     return _sources[-1].newest_runs(name, limit) if _sources else ()
+
+
+def agents_last_used(names: Collection[str]) -> Mapping[str, Use]:
+    """Return the use of those custom agents among `names` that anybody ever sent a message."""
+    return _sources[-1].agents_last_used(names) if _sources and names else {}

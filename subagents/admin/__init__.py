@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from subagents.admin.agents import AgentAdmin
 from subagents.admin.page import CatalogueAdmin
 
-__all__ = ["CatalogueAdmin"]
+__all__ = ["AgentAdmin", "CatalogueAdmin"]

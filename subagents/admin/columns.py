@@ -48,7 +48,7 @@ class Columns:
         entry = entry_of(obj)
         switch: SafeString | str = ""
         if getattr(obj, "may_switch", False):
-            switch = _switch(entry.key, entry.definition.title, is_on=entry.definition.enabled)
+            switch = switch_button(entry.key, entry.definition.title, is_on=entry.definition.enabled)
         return format_html(
             '<span class="sa-state" data-live="state-{}">{} {}</span>', entry.key, state_badge(entry.state), switch
         )
@@ -139,7 +139,7 @@ def lock(title: str) -> SafeString:
     )
 
 
-def _switch(key: str, title: str, *, is_on: bool) -> SafeString:
+def switch_button(key: str, title: str, *, is_on: bool) -> SafeString:
     return format_html(
         '<button type="submit" form="sa-switch" name="{}" value="{}" id="switch-{}" class="sa-switch" role="switch"'
         ' aria-checked="{}" aria-label="{}"><span aria-hidden="true"></span></button>',

@@ -17,7 +17,7 @@ from subagents.errors import ConfigRefused
 from subagents.kinds import SUBAGENT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from django.http import HttpRequest, HttpResponse
 
@@ -55,7 +55,7 @@ def versions(page: CatalogueAdmin, request: HttpRequest, key: str) -> HttpRespon
         "entry": entry,
         "key": key,
         "is_managed": name is not None,
-        "versions": _versions(revisions),
+        "versions": versions_of(revisions),
     }
     title = _("History of %(name)s") % {"name": entry.definition.title if entry else name}
     return page.render(request, "history.html", context, title=title)
@@ -64,7 +64,7 @@ def versions(page: CatalogueAdmin, request: HttpRequest, key: str) -> HttpRespon
 def version(page: CatalogueAdmin, request: HttpRequest, key: str, number: int) -> HttpResponse:
     """Show the whole document of one version."""
     entry, name = _subject(key)
-    listed = _versions(services.revisions(SUBAGENT, name) if name else [])
+    listed = versions_of(services.revisions(SUBAGENT, name) if name else [])
     at = next((index for index, item in enumerate(listed) if item.revision.number == number), None)
     if at is None:
         messages.warning(request, _("There is no such version."))
@@ -79,7 +79,7 @@ def version(page: CatalogueAdmin, request: HttpRequest, key: str, number: int) -
         "entry": entry,
         "key": key,
         "version": shown,
-        "lines": () if raw else _lines(document, before, shows_prompt=may_read),
+        "lines": () if raw else lines_of(document, before, shows_prompt=may_read),
         "raw": raw if may_read else "",
         "is_unreadable": bool(raw),
         "prompt": str(document.get("system_prompt", "")) if may_read else "",
@@ -109,35 +109,47 @@ def name_of(key: str) -> str | None:
     return name if name and row_key(Source.MANAGED, name) == key else None
 
 
-def _versions(revisions: Sequence[Revision]) -> list[Version]:
+def versions_of(
+    revisions: Sequence[Revision], *, labels: Mapping[str, object] = wording.DOCUMENT_FIELDS
+) -> list[Version]:
+    """The lines of a history, newest first. `labels` name the fields of its kind."""
     with_older: list[Any] = [*revisions, None]
     return [
-        Version(revision, layout.author_of(revision), _changed(revision, older))
+        Version(revision, layout.author_of(revision), _changed(revision, older, labels))
         for revision, older in pairwise(with_older)
     ]
 
 
-def _changed(revision: Revision, older: Revision | None) -> tuple[object, ...]:
+def _changed(revision: Revision, older: Revision | None, labels: Mapping[str, object]) -> tuple[object, ...]:
     if older is None:
         return ()
-    return tuple(wording.DOCUMENT_FIELDS.get(field, field) for field in _differing(revision.document, older.document))
+    differing = _differing(revision.document, older.document, labels)
+    return tuple(labels.get(field, field) for field in differing)
 
 
-def _differing(document: Any, before: Any) -> list[str]:
+def _differing(document: Any, before: Any, labels: Mapping[str, object]) -> list[str]:
     if not (isinstance(document, dict) and isinstance(before, dict)):
         return []
-    fields = dict.fromkeys([*wording.DOCUMENT_FIELDS, *document, *before])
+    fields = dict.fromkeys([*labels, *document, *before])
     return [field for field in fields if document.get(field) != before.get(field)]
 
 
-def _lines(document: dict[str, Any], before: Any, *, shows_prompt: bool) -> tuple[Line, ...]:
-    changed = set(_differing(document, before)) if before is not None else set()
-    fields = [field for field in dict.fromkeys([*wording.DOCUMENT_FIELDS, *document]) if field in document]
+def lines_of(
+    document: dict[str, Any],
+    before: Any,
+    *,
+    shows_prompt: bool,
+    labels: Mapping[str, object] = wording.DOCUMENT_FIELDS,
+    say: Callable[..., str] = layout.value_in_words,
+) -> tuple[Line, ...]:
+    """Every field of a version's document, with what differs from the version `before`."""
+    changed = set(_differing(document, before, labels)) if before is not None else set()
+    fields = [field for field in dict.fromkeys([*labels, *document]) if field in document]
     return tuple(
         Line(
             field=field,
-            label=wording.DOCUMENT_FIELDS.get(field, field),
-            value=layout.value_in_words(field, document[field], shows_prompt=shows_prompt),
+            label=labels.get(field, field),
+            value=say(field, document[field], shows_prompt=shows_prompt),
             is_changed=field in changed,
         )
         for field in fields

@@ -14,7 +14,7 @@ from subagents.definitions import INHERIT, Definition, Source
 from subagents.layers import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from django.forms import BoundField
 
@@ -128,12 +128,19 @@ _KINDS: Final[Mapping[str, Any]] = {
 }
 
 
-def change(difference: Difference, *, shows_prompt: bool) -> Change:
+def change(
+    difference: Difference,
+    *,
+    shows_prompt: bool,
+    labels: Mapping[str, object] = wording.DOCUMENT_FIELDS,
+    say: Callable[..., str] | None = None,
+) -> Change:
     """Tell one difference in words. A prompt is told by its length, or not at all."""
+    in_words = say or value_in_words
     return Change(
-        label=wording.DOCUMENT_FIELDS.get(difference.field, difference.field),
-        before=value_in_words(difference.field, difference.before, shows_prompt=shows_prompt),
-        stored=value_in_words(difference.field, difference.stored, shows_prompt=shows_prompt),
+        label=labels.get(difference.field, difference.field),
+        before=in_words(difference.field, difference.before, shows_prompt=shows_prompt),
+        stored=in_words(difference.field, difference.stored, shows_prompt=shows_prompt),
         is_kept=difference.is_kept,
     )
 
