@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.utils.html import format_html
-from django.utils.translation import gettext as _g
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
 from subagents.admin import wording
 from subagents.admin.agents.rows import entry_of
@@ -51,7 +50,7 @@ class AgentColumns:
     @display(description=_("Model"), ordering="model")
     def model_in_force(self, obj: CustomAgent) -> SafeString:
         entry = entry_of(obj)
-        model = _g("the default model") if entry.agent.model == INHERIT else entry.agent.model
+        model = gettext("the default model") if entry.agent.model == INHERIT else entry.agent.model
         return format_html('<span data-live="model-{}">{}</span>', entry.key, "–" if entry.problems else model)
 
     @display(description=_("May call"), ordering="allowed_subagents")
@@ -94,12 +93,12 @@ def scope_in_words(entry: AgentEntry) -> tuple[str, bool]:
     """How many subagents the agent may call, and whether that deserves a warning: some are selected, none can run."""
     scope, count = entry.agent.scope, len(entry.resolved)
     if scope.kind is ScopeKind.NONE:
-        return _g("nobody"), False
+        return gettext("nobody"), False
     if not entry.agent.subagent_enabled:
-        return _g("nobody: delegation is off"), False
+        return gettext("nobody: delegation is off"), False
     facts = {"count": count, "selected": len(scope.names)}
     if scope.kind is ScopeKind.ALL:
-        return _g("all enabled: %(count)s now") % facts, False
+        return gettext("all enabled: %(count)s now") % facts, False
     if not count:
-        return _g("nobody now: 0 of %(selected)s selected") % facts, True
-    return _g("%(count)s of %(selected)s selected") % facts, False
+        return gettext("nobody now: 0 of %(selected)s selected") % facts, True
+    return gettext("%(count)s of %(selected)s selected") % facts, False
