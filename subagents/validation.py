@@ -11,7 +11,7 @@ from engine.config.errors import format_path, quoted
 from engine.config.fields import Expected, Flag, Label, Line, Names, Note, Prompt, Section
 from engine.config.names import label_name, normalise_name
 from engine.config.schema import CustomAgentConfig
-from engine.text import clean_json
+from engine.text import clean
 from subagents.custom_agents import CustomAgent, scope_of
 from subagents.definitions import INHERIT, Definition, Source
 from subagents.errors import Fault, InvalidDefinition
@@ -139,11 +139,18 @@ def _unstorable(written: Mapping[Any, object]) -> list[Fault]:
 
 
 def _holds_unstorable(value: object) -> bool:
-    if isinstance(value, str):
-        return clean_json(value) != value
-    if isinstance(value, Mapping):
-        return any(_holds_unstorable(item) for item in (*value, *value.values()))
-    return isinstance(value, list | tuple) and any(_holds_unstorable(item) for item in value)
+    """Look through everything below a value, in turn and not by recursion: input may be nested as deep as it likes."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            if clean(one) != one:
+                return True
+        elif isinstance(one, Mapping):
+            waiting += [*one, *one.values()]
+        elif isinstance(one, list | tuple):
+            waiting += one
+    return False
 
 
 def _too_long(written: Mapping[Any, object]) -> list[Fault]:

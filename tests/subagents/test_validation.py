@@ -147,6 +147,15 @@ def test_any_json_gives_a_definition_or_sentences(written: dict[str, Any]):
         assert validate_definition(to_plain(made)) == made
 
 
+@pytest.mark.parametrize("field", ["name", "description", "tools", "skills", "token_budget", "colour"])
+def test_a_value_nested_a_hundred_thousand_levels_deep_is_a_fault_of_its_field(field: str):
+    nested: list[Any] = []
+    for _level in range(100_000):
+        nested = [nested]
+    (path,) = faults(**{field: nested})
+    assert path.split(".")[0] == field
+
+
 def test_a_partial_budget_stays_partial():
     scout = validate_definition(PLAIN | {"token_budget": {"max_tokens": 5000}})
     assert scout.token_budget == TokenBudgetConfig(max_tokens=5000)
