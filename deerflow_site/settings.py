@@ -154,6 +154,8 @@ Q_CLUSTER: dict[str, Any] = {
     "log_level": "WARNING",
     "label": _("Queue"),
 }
+# Functions of (now, dry_run) that remove what is of no use any more; they answer {what: how many rows}.
+HOUSEKEEPING = ["deerflow_site.setup_link.prune"]
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 
 # --- Users ------------------------------------------------------------------------------------------------------

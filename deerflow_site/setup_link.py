@@ -59,6 +59,12 @@ def use(token: str, form: BaseUserCreationForm[User], now: datetime) -> User:
     return user
 
 
+def prune(now: datetime, dry_run: bool) -> dict[str, int]:
+    """Housekeeping: remove links that have expired."""
+    expired = SetupLink.objects.filter(expires_at__lte=now)
+    return {"setup_links": expired.count() if dry_run else expired.delete()[0]}
+
+
 def _live(token: str, now: datetime):  # type: ignore[no-untyped-def]
     return SetupLink.objects.filter(digest=_digest(token), expires_at__gt=now)
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from runs import services
-from runs.explain import clamps_in_words, why, why_no_delegation
+from runs.explain import clamps_in_words, explain, why_no_delegation
 from runs.models import Run, WorkerHeartbeat
 from runs.statuses import RunStatus
 from subagents.adminkit import ModelAdmin, action, display
@@ -130,14 +130,8 @@ class RunAdmin(ReadOnlyAdmin):
 
     @display(description=_("why it was stopped"))
     def why_stopped(self, run: Run) -> str:
-        sentence = why(
-            status=run.status,
-            stop_reason=run.stop_reason,
-            error_code=run.error_code,
-            detail=run.stop_detail,
-            cancelled_by=run.cancelled_by,
-        )
-        return sentence or "–"
+        explanation = explain(run)
+        return explanation.sentence if explanation else "–"
 
     @display(description=_("delegation"))
     def delegation(self, run: Run) -> str:

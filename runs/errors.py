@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -42,6 +42,45 @@ class ThreadBusy(RunsError):
     def __init__(self, thread_id: UUID) -> None:
         super().__init__(f"thread {thread_id} already has an active run")
         self.thread_id = thread_id
+
+
+class NotSteerable(RunsError):
+    """A message for a running run that cannot reach it. `reason` is one of ended, stopping, waiting."""
+
+    SENTENCES: ClassVar[dict[str, str]] = {
+        "ended": "it has ended",
+        "stopping": "it is being stopped",
+        "waiting": "it has not begun: it waits behind another run of its thread",
+    }
+
+    def __init__(self, run_id: UUID, reason: str) -> None:
+        super().__init__(f"run {run_id} cannot take a message: {self.SENTENCES[reason]}")
+        self.run_id = run_id
+        self.reason = reason
+
+
+class NotContinuable(RunsError):
+    """A run that no other run can go on from, or not with the limits that were asked for. `message` says why."""
+
+    def __init__(self, run_id: UUID, message: str) -> None:
+        super().__init__(f"run {run_id} cannot be continued: {message}")
+        self.run_id = run_id
+        self.message = message
+
+
+class TooManyPending(RunsError):
+    """One person has as many runs waiting to be executed as runs.max_pending_per_owner allows."""
+
+    field = "runs.max_pending_per_owner"
+    retry_after_seconds = 5
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"{limit} runs are waiting already; {self.field} allows no more. Wait until some have begun.")
+        self.limit = limit
+
+
+class Steered(RunsError):
+    """The run may not end yet: a message came for it that it has not picked up."""
 
 
 class BadInput(RunsError):

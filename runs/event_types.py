@@ -17,10 +17,14 @@ class EventType(StrEnum):
     RUN_STARTED = "run.started"
     RUN_NOTED = "run.noted"
     RUN_WAITING = "run.waiting"
+    RUN_STEERED = "run.steered"
+    RUN_STEER_READ = "run.steer_read"
     RUN_ENDED = "run.ended"
     TASK_CREATED = "task.created"
     TASK_STARTED = "task.started"
     TASK_STEP = "task.step"
+    TASK_STEERED = "task.steered"
+    TASK_STEER_READ = "task.steer_read"
     TASK_ENDED = "task.ended"
 
 
@@ -83,6 +87,25 @@ class RunWaiting(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunSteered(Fact):
+    """Somebody sent the run a message while it works. It becomes part of the transcript when the run picks it up."""
+
+    type: ClassVar[EventType] = EventType.RUN_STEERED
+    id: str  # of the message
+    text: str
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSteerRead(Fact):
+    """The receipt: the message goes into the model call with this number; none when the run ended without it."""
+
+    type: ClassVar[EventType] = EventType.RUN_STEER_READ
+    id: str
+    turn: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnded(Fact):
     type: ClassVar[EventType] = EventType.RUN_ENDED
     status: str  # a RunStatus
@@ -135,6 +158,27 @@ class TaskStep(Fact):
     text: str = ""  # the words, or the salient argument, or the first line of the result; bounded
     failed: bool = False
     total_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSteered(Fact):
+    """A child's RunSteered, for its card."""
+
+    type: ClassVar[EventType] = EventType.TASK_STEERED
+    task: str
+    id: str
+    text: str
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSteerRead(Fact):
+    """A child's RunSteerRead, for its card."""
+
+    type: ClassVar[EventType] = EventType.TASK_STEER_READ
+    task: str
+    id: str
+    turn: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

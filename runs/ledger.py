@@ -9,6 +9,7 @@ row locks.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection, transaction
@@ -43,6 +44,7 @@ class Ledger:
         queue_rows_of: Iterable[UUID] = (),
         lines_of: Iterable[UUID] = (),
         transcripts_of: Iterable[UUID] = (),
+        pending_of: Iterable[int] = (),
         whole_runs: bool = False,
     ) -> None:
         self._wanted_threads = sorted(set(thread_ids))
@@ -50,6 +52,7 @@ class Ledger:
         self._wanted_queue_rows = sorted(set(queue_rows_of))
         self._wanted_lines = sorted(set(lines_of))
         self._wanted_transcripts = sorted(set(transcripts_of))
+        self._wanted_owners = sorted(set(pending_of))
         # What a run runs with is long and seldom needed here; a field that is left out is read when it is asked for.
         self._left_out = () if whole_runs else _LONG_RUN_FIELDS
         self._transaction = transaction.atomic(savepoint=False)
@@ -69,8 +72,9 @@ class Ledger:
                 # After the threads are locked: nobody appends to them any more.
                 lines = _ask_for_lines(self._wanted_lines)
                 transcripts = transcript.ask(self._wanted_transcripts)
+                pending = _ask_for_pending(self._wanted_owners)
             self.threads, self.runs = locked()
-            self._lines, self.transcripts = lines(), transcripts()
+            self._lines, self.transcripts, self._pending = lines(), transcripts(), pending()
         except BaseException as fault:
             self._transaction.__exit__(type(fault), fault, fault.__traceback__)
             raise
@@ -104,6 +108,10 @@ class Ledger:
             raise Fenced(f"run {run_id} is no longer held with this fence")
         return run
 
+    def parent_thread_of(self, run: Run) -> Thread | None:
+        """The locked thread of the run that waits for this one; None for a lead, and where it was not asked for."""
+        return None if run.parent_id is None else self.threads.get(_thread_of(run.parent_id))
+
     def line_of(self, thread: Thread) -> list[Run]:
         """The active runs of a locked thread as this ledger leaves them, in the order of their turns."""
         # The database does not know yet what verbs before this one in the same commit have changed.
@@ -124,6 +132,14 @@ class Ledger:
                 self._children[parent_id] = {call: rows.as_uuid(run_id) for call, run_id in cursor.fetchall()}
         added = {run.tool_call_id: run.pk for run in self._new_runs if run.parent_id == parent_id and run.tool_call_id}
         return {**self._children[parent_id], **added}
+
+    def pending_of(self, owner_id: int) -> int:
+        """How many leads' runs of a person, asked for at the start, wait to be executed; with those this ledger adds.
+
+        Not locked: of starts on several threads in the same instant a few may come through too many.
+        """
+        added = sum(run.depth == 0 and self.threads[run.thread_id].owner_id == owner_id for run in self._new_runs)
+        return self._pending.get(owner_id, 0) + added
 
     def has_its_turn(self, run: Run) -> bool:
         """Whether a worker may claim the run or holds it already; a run that waits behind another has no queue row."""
@@ -238,5 +254,31 @@ def _ask_for_lines(thread_ids: Sequence[UUID]) -> Callable[[], dict[UUID, list[U
             for thread_id, run_id in cursor.fetchall():
                 lines[rows.as_uuid(thread_id)].append(rows.as_uuid(run_id))
         return lines
+
+    return read
+
+
+@lru_cache(maxsize=4096)
+def _thread_of(run_id: UUID) -> UUID:
+    """A run's thread never changes."""
+    thread_id: UUID = Run.objects.values_list("thread_id", flat=True).get(pk=run_id)
+    return thread_id
+
+
+def _ask_for_pending(owner_ids: Sequence[int]) -> Callable[[], dict[int, int]]:
+    """How many leads' runs of each person wait to be executed; the answer may be read later, see rows.in_one_go."""
+    if not owner_ids:
+        return dict
+    places = ", ".join(["%s"] * len(owner_ids))
+    cursor = connection.cursor()
+    cursor.execute(
+        "SELECT t.owner_id, COUNT(*) FROM runs_run r JOIN runs_thread t ON t.id = r.thread_id"
+        f" WHERE r.status = 'pending' AND r.depth = 0 AND t.owner_id IN ({places}) GROUP BY t.owner_id",
+        list(owner_ids),
+    )
+
+    def read() -> dict[int, int]:
+        with cursor:
+            return dict(cursor.fetchall())
 
     return read

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from django.db import connection
 from django.db.models import Max
 
@@ -85,6 +86,24 @@ def without_settled_deltas(rows: list[LogRow]) -> list[LogRow]:
             settled_runs.add(row.run_id)
         kept.append(row)
     return kept[::-1]
+
+
+def unfinished_reply(thread_id: UUID, run_id: UUID) -> dict[str, str]:
+    """The reply a run was writing when its worker was lost: {"id", "content"}; {} when it was writing none."""
+    told = Event.objects.filter(thread_id=thread_id, run_id=run_id)
+    settled = told.filter(type__in=[EventType.MESSAGE, EventType.RUN_STARTED]).order_by("-seq")
+    began = settled.values_list("seq", flat=True).first() or 0
+    pieces = [
+        orjson.loads(data)
+        for data in told.filter(type=EventType.DELTA, seq__gt=began).order_by("seq").values_list("data", flat=True)
+    ]
+    if not pieces:
+        return {}
+    newest, words = pieces[-1]["id"], ""
+    for piece in pieces:
+        if piece["id"] == newest:
+            words = piece["text"] if piece.get("restarts") else words + piece["text"]
+    return {"id": newest, "content": words}
 
 
 def last_seqs(thread_ids: list[UUID]) -> dict[UUID, int]:

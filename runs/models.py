@@ -84,12 +84,17 @@ class Run(models.Model):
     depth = models.PositiveSmallIntegerField(default=0)
     tool_call_id = models.CharField(max_length=200, null=True, blank=True)  # noqa: DJ001 - unique with parent; leads have none
     title = models.CharField(max_length=200, blank=True)  # the delegation's description
+    # The run whose work this one goes on with under a higher limit; nobody waits for it but the person who asked.
+    continues = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, related_name="continued_by", db_index=False
+    )
 
     # What it runs with.
     base_seq = models.BigIntegerField(default=0)  # the thread's seq just before this run: where its stream begins
     input = models.JSONField(
         default=list, blank=True
     )  # messages that wait behind another run; [] once in the transcript
+    steers = models.JSONField(default=list, blank=True)  # messages the running run has not picked up yet
     options = models.JSONField(default=dict, blank=True)  # what the request asked for
     metadata = models.JSONField(default=dict, blank=True)  # allowed_subagents, clamps: written by the server
     definition = models.JSONField(default=dict, blank=True)  # exactly what it ran with
@@ -109,6 +114,7 @@ class Run(models.Model):
     created_at = models.DateTimeField(_("created"))
     started_at = models.DateTimeField(_("started"), null=True, blank=True)
     ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
+    pruned = models.BooleanField(default=False)  # its deltas and its children's steps are no longer kept
 
     objects = RunQuerySet.as_manager()
 
@@ -127,6 +133,7 @@ class Run(models.Model):
             models.Index(fields=["created_at"], condition=Q(status__in=["pending", "running"]), name="run_active"),
             models.Index(fields=["cancel_requested"], condition=~Q(cancel_requested=""), name="run_cancel_requested"),
             models.Index(fields=["agent", "created_at"], condition=Q(parent__isnull=False), name="run_of_subagent"),
+            models.Index(fields=["ended_at"], condition=Q(pruned=False, ended_at__isnull=False), name="run_to_prune"),
         ]
 
     def __str__(self) -> str:

@@ -13,14 +13,15 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection
+from django.db.models import Q
 from django_q.conf import Conf
-from django_q.models import OrmQ, Task
+from django_q.models import OrmQ, Schedule, Task
 from django_q.signing import BadSignature, SignedPackage
 
 from runs import rows
 from runs.models import Run
 from runs.rows import add as insert
-from runs.rows import as_uuid
+from runs.rows import as_uuid, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -101,6 +102,32 @@ _FAIREST = (
 )
 
 
+_UNDER_WAY = (
+    "SELECT r.depth > 0, t.owner_id, COUNT(*) FROM django_q_ormq q JOIN runs_run r ON r.queue_id = q.id"
+    " JOIN runs_thread t ON t.id = r.thread_id WHERE q.key = %s AND q.lock > %s GROUP BY r.depth > 0, t.owner_id"
+)
+# What `pick` does, over all rows: those under way come first in their owner's count, so they push back what waits.
+_PLACES = (
+    "SELECT run_id, place FROM (SELECT run_id, ROW_NUMBER() OVER (ORDER BY depth = 0, nth, id) AS place FROM"
+    " (SELECT q.id, r.id AS run_id, COALESCE(r.depth, 0) AS depth, q.lock, ROW_NUMBER() OVER"
+    " (PARTITION BY COALESCE(r.depth, 0) > 0, t.owner_id ORDER BY CASE WHEN q.lock > %s THEN 0 ELSE 1 END, q.id) AS nth"
+    " FROM django_q_ormq q LEFT JOIN runs_run r ON r.queue_id = q.id LEFT JOIN runs_thread t ON t.id = r.thread_id"
+    " WHERE q.key = %s) AS ranked WHERE lock <= %s) AS placed"
+)
+
+
+def places(run_ids: Sequence[UUID], now: datetime) -> dict[UUID, int]:
+    """The place in line, from 1, of each of these runs that may be claimed, as `pick` serves them."""
+    if not run_ids:
+        return {}
+    wanted = ", ".join(["%s"] * len(run_ids))
+    at = connection.ops.adapt_datetimefield_value(now)
+    with connection.cursor() as cursor:
+        statement = f"{_PLACES} WHERE run_id IN ({wanted})"
+        cursor.execute(statement, [at, Conf.CLUSTER_NAME, at, *(key_of(run_id) for run_id in run_ids)])
+        return {as_uuid(run_id): place for run_id, place in cursor.fetchall()}
+
+
 def candidates(now: datetime, *, window: int = _WINDOW) -> list[Candidate]:
     """At most `window` rows that may be taken, plain tasks included: those that `pick` would choose from all."""
     rows = _candidates(_OLDEST, now, window)
@@ -116,19 +143,37 @@ def _candidates(statement: str, now: datetime, window: int) -> list[Candidate]:
         ]
 
 
-def pick(rows: Sequence[Candidate], count: int) -> list[Candidate]:
+Lane = tuple[bool, int | None]  # a child, whose
+
+
+def under_way(now: datetime) -> dict[Lane, int]:
+    """How many runs of each lane workers hold at the moment."""
+    with connection.cursor() as cursor:
+        cursor.execute(_UNDER_WAY, [Conf.CLUSTER_NAME, connection.ops.adapt_datetimefield_value(now)])
+        return {(bool(child), owner_id): count for child, owner_id, count in cursor.fetchall()}
+
+
+def pick(rows: Sequence[Candidate], count: int, busy: Mapping[Lane, int] | None = None) -> list[Candidate]:
     """Whom to serve first: children before leads (a lead waits for them), then one of each owner in turn, oldest first.
+
+    What an owner has under way (`busy`) counts as served: otherwise, with one free place at a time, the person who
+    asked first would be first again and again.
 
     >>> [c.queue_id for c in pick([Candidate(1, None, 7, 0), Candidate(2, None, 7, 0), Candidate(3, None, 8, 0)], 2)]
     [1, 3]
     """
-    ranks: dict[tuple[bool, int | None], int] = defaultdict(int)
+    ranks: dict[Lane, int] = defaultdict(int, busy or {})
     ordered = []
     for row in rows:
         lane = (row.depth > 0, row.owner_id)
         ordered.append(((row.depth == 0, ranks[lane], row.queue_id), row))
         ranks[lane] += 1
     return [row for _key, row in sorted(ordered, key=lambda pair: pair[0])[:count]]
+
+
+def is_contended(rows: Sequence[Candidate], count: int) -> bool:
+    """Whether somebody has to wait for somebody else, so that what is under way matters."""
+    return 0 < count < len(rows) and len({row.owner_id for row in rows}) > 1
 
 
 def fair_share(waiting: int, *, workers: int, free: int, most: int) -> int:
@@ -206,6 +251,11 @@ def postpone(queue_id: int, now: datetime, seconds: float) -> None:
     OrmQ.objects.filter(pk=queue_id).update(lock=now + timedelta(seconds=seconds))
 
 
+def lapsed(queue_id: int | None, now: datetime) -> bool:
+    """Whether nobody holds a lease on this row any more; so it is for one that is gone."""
+    return queue_id is None or not OrmQ.objects.filter(pk=queue_id, lock__gt=now).exists()
+
+
 def exists(queue_id: int | None) -> bool:
     return queue_id is not None and OrmQ.objects.filter(pk=queue_id).exists()
 
@@ -220,6 +270,20 @@ def drop(queue_ids: Iterable[int]) -> None:
     if gone:
         with connection.cursor() as cursor:
             cursor.execute(f"DELETE FROM django_q_ormq WHERE id IN ({', '.join(['%s'] * len(gone))})", gone)
+
+
+def prune_results(before: datetime, *, dry_run: bool) -> int:
+    """Remove django-q2's result rows of tasks that went well, and of runs, whose own rows say more; how many."""
+    old = Task.objects.filter(Q(success=True) | Q(func=RUN_FUNCTION), stopped__lt=before)
+    return old.count() if dry_run else old.delete()[0]
+
+
+def schedule_daily(function: str, name: str) -> None:
+    """Have workers call a function once a day. A schedule of this name that is there already stays as it is."""
+    Schedule.objects.get_or_create(
+        name=name,
+        defaults={"func": function, "schedule_type": Schedule.DAILY, "repeats": -1, "cluster": Conf.CLUSTER_NAME},
+    )
 
 
 def record(runs: Iterable[Run]) -> None:

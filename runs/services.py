@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from django.db import IntegrityError, transaction
 from engine.text import REPLACED, clean, count_replaced
 from runs import queue
 from runs.errors import BadInput, RunNotFound, ThreadExists, ThreadNotFound
-from runs.lifecycle import Cancel, OpenThread, Start, Verb, commit, commit_one
+from runs.lifecycle import Cancel, OpenThread, Start, Steer, Verb, commit, commit_one
 from runs.lifecycle.commit import again_after_deadlock
 from runs.models import Run, Thread, new_id
 from runs.options import agent_name, clean_options
@@ -39,6 +40,16 @@ class MultitaskStrategy(StrEnum):
     ENQUEUE = "enqueue"
     REJECT = "reject"
     INTERRUPT = "interrupt"
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Something that was told to stop."""
+
+    run_id: UUID
+    kind: str  # "answer" of a lead, "task" of a subagent, or "message" that had not had its turn
+    agent: str
+    title: str  # a task's; empty otherwise
 
 
 def create_thread(
@@ -147,9 +158,9 @@ def _cancels(run_id: UUID, status: RunStatus, by: str) -> list[Cancel]:
     """Verbs for a run and its active children, each with the threads it has to lock."""
     by = clean(by)[:_WHO_LENGTH]
     own = Run.objects.filter(pk=run_id).values_list("pk", "thread_id", "parent__thread_id")
-    children = Run.objects.active().filter(parent_id=run_id).values_list("pk", "thread_id", "parent__thread_id")
+    awaited = Run.objects.active().filter(parent_id=run_id, continues__isnull=True)
     verbs = []
-    for pk, thread_id, upper in [*own, *children]:
+    for pk, thread_id, upper in [*own, *awaited.values_list("pk", "thread_id", "parent__thread_id")]:
         threads = (thread_id,) if upper is None else (thread_id, upper)
         if pk == run_id:
             verbs.append(Cancel(run_id=pk, lock_threads=threads, status=status, by=by))
@@ -163,16 +174,37 @@ def cancel_run(*, run_id: UUID, by: str, status: RunStatus = RunStatus.CANCELLED
 
     The answer comes before the end: the worker that executes the run keeps the partial work and writes the end.
     """
+    return run_id in [one.run_id for one in stop_run(run_id=run_id, by=by, status=status)]
+
+
+def stop_run(*, run_id: UUID, by: str, status: RunStatus = RunStatus.CANCELLED) -> list[Stopped]:
+    """As `cancel_run`; says what was told to stop, the run itself first. Nothing: all of it had ended before."""
     verbs = _cancels(run_id, status, by)
     if not verbs:
         raise RunNotFound(run_id)
-    return commit(verbs)[0] is True
+    return _told(verbs)
 
 
 def cancel_children(run_id: UUID) -> int:
     """Ask every active child of a run to stop. Returns how many were asked."""
     verbs = [verb for verb in _cancels(run_id, RunStatus.CANCELLED, "parent") if verb.run_id != run_id]
     return sum(result is True for result in commit(verbs)) if verbs else 0
+
+
+def steer_run(*, run_id: UUID, text: str, by: str) -> UUID:
+    """Leave a message for a run that works or is about to: it picks it up before its next model call.
+
+    Returns the message's id; the receipt is an event with that id. Raises NotSteerable, RunNotFound and BadInput.
+    """
+    message = user_message(text)
+    found = Run.objects.filter(pk=run_id).values_list("thread_id", "parent__thread_id").first()
+    if found is None:
+        raise RunNotFound(run_id)
+    threads = tuple(thread_id for thread_id in found if thread_id is not None)
+    steered: UUID = commit_one(
+        Steer(run_id=run_id, lock_threads=threads, text=str(message["content"]), by=clean(by)[:_WHO_LENGTH])
+    )
+    return steered
 
 
 def remove_queued(*, run_id: UUID, by: str) -> bool:
@@ -205,13 +237,30 @@ def send_now(*, run_id: UUID, by: str) -> bool:
     return True
 
 
-def stop_all(*, thread_id: UUID, by: str) -> int:
-    """Stop everything of a thread: the running answer, its children and the messages that wait. Returns how many."""
+def stop_all(*, thread_id: UUID, by: str) -> list[Stopped]:
+    """Stop everything of a thread: the running answer, every task below it and the messages that wait.
+
+    Returns what was told to stop, the newest message first and each answer before its tasks.
+    """
     if not Thread.objects.filter(pk=thread_id).exists():
         raise ThreadNotFound(thread_id)
-    runs = Run.objects.active().filter(thread_id=thread_id).order_by("-created_at")
-    verbs = [v for pk in runs.values_list("pk", flat=True) for v in _cancels(pk, RunStatus.CANCELLED, by)]
-    return sum(result is True for result in commit(verbs)) if verbs else 0
+    own = list(Run.objects.active().filter(thread_id=thread_id).order_by("-created_at").values_list("pk", flat=True))
+    verbs = [verb for pk in own for verb in _cancels(pk, RunStatus.CANCELLED, by)]
+    known = {verb.run_id for verb in verbs}
+    # A continued task is nobody's child in waiting: its lead has ended, or goes on without it.
+    continued = Run.objects.active().filter(parent__thread_id=thread_id, continues__isnull=False).exclude(pk__in=known)
+    for pk in continued.values_list("pk", flat=True):
+        verbs.extend(_cancels(pk, RunStatus.CANCELLED, by))
+    return _told(verbs)
+
+
+def _told(verbs: Sequence[Cancel]) -> list[Stopped]:
+    """Commit cancels; what they reached."""
+    asked = commit(verbs) if verbs else []
+    run_ids = [verb.run_id for verb, answer in zip(verbs, asked, strict=True) if answer is True]
+    runs = Run.objects.only("agent", "title", "depth", "attempt", "started_at").in_bulk(run_ids)
+    kinds = {pk: "task" if run.depth else "answer" if run.attempt else "message" for pk, run in runs.items()}
+    return [Stopped(pk, kinds[pk], runs[pk].agent, runs[pk].title) for pk in run_ids if pk in runs]
 
 
 def rename_thread(*, thread_id: UUID, title: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from runs.agent_protocol.shapes import json_response
-from runs.errors import BadInput, RunNotFound, RunsError, ThreadBusy, ThreadExists, ThreadNotFound
+from runs.errors import BadInput, RunNotFound, RunsError, ThreadBusy, ThreadExists, ThreadNotFound, TooManyPending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +18,7 @@ _STATUS: dict[type[RunsError], tuple[int, str]] = {
     RunNotFound: (404, "not_found"),
     ThreadBusy: (409, "thread_busy"),
     ThreadExists: (409, "exists"),
+    TooManyPending: (429, "too_many_pending"),
 }
 
 
@@ -29,6 +30,8 @@ class Refused(Exception):
         self.status, self.code, self.detail, self.metadata = status, code, detail, metadata
 
     def response(self, headers: Mapping[str, str] | None = None) -> Response:
+        if "retry_after" in self.metadata:
+            headers = {**(headers or {}), "Retry-After": str(self.metadata["retry_after"])}
         body = {"detail": self.detail, "code": self.code, "message": self.detail, "metadata": self.metadata}
         return json_response(body, status=self.status, headers=headers)
 
@@ -41,4 +44,8 @@ def refusal_of(fault: RunsError) -> Refused | None:
     status, code = known
     if isinstance(fault, BadInput):
         return Refused(status, code, str(fault), field=fault.field)
+    if isinstance(fault, TooManyPending):
+        return Refused(
+            status, code, str(fault), field=fault.field, limit=fault.limit, retry_after=fault.retry_after_seconds
+        )
     return Refused(status, code, str(fault))

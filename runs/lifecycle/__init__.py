@@ -6,20 +6,25 @@ Claiming and renewing stand in runs.lifecycle.claims: they also lock queue rows.
 from __future__ import annotations
 
 from runs.lifecycle.commit import Held, Verb, commit, commit_one
+from runs.lifecycle.continuing import ContinueChild
 from runs.lifecycle.ending import Cancel, Ending, Finish, end
 from runs.lifecycle.progress import HandOver, Progress, waiting
 from runs.lifecycle.start import OpenThread, Start, StartChild
+from runs.lifecycle.steering import ReadSteers, Steer
 
 __all__ = [
     "Cancel",
+    "ContinueChild",
     "Ending",
     "Finish",
     "HandOver",
     "Held",
     "OpenThread",
     "Progress",
+    "ReadSteers",
     "Start",
     "StartChild",
+    "Steer",
     "Verb",
     "commit",
     "commit_one",

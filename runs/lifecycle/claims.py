@@ -12,7 +12,7 @@ from django.utils import timezone
 from runs import queue
 from runs.ledger import Ledger
 from runs.lifecycle.commit import Held
-from runs.lifecycle.ending import Ending, cancel_code, close_open_calls, end
+from runs.lifecycle.ending import Ending, cancel_code, end, settle_unattended
 from runs.lifecycle.start import begin_attempt
 from runs.rows import as_uuid
 from runs.statuses import ENDED, ErrorCode, RunStatus
@@ -51,7 +51,8 @@ def claim(*, free: int, most: int, workers: int, worker: str, lease_seconds: flo
     now = timezone.now()
     waiting = queue.candidates(now)
     count = queue.fair_share(len(waiting), workers=workers, free=free, most=most)
-    chosen = [row.queue_id for row in queue.pick(waiting, count)]
+    busy = queue.under_way(now) if queue.is_contended(waiting, count) else None
+    chosen = [row.queue_id for row in queue.pick(waiting, count, busy)]
     if not chosen:
         return Claims()
     lock = now + timedelta(seconds=lease_seconds)
@@ -125,7 +126,7 @@ def _start_attempt(ledger: Ledger, run: Run, parent_thread_id: UUID | None, *, w
     # A run that comes back as running was not given back: whoever had it is gone. A hand-over counts against nobody.
     lost_workers = run.lost_workers + (run.status == RunStatus.RUNNING)
     if lost_workers >= max_attempts:
-        close_open_calls(ledger, run)
+        settle_unattended(ledger, run)
         end(ledger, run, _given_up(run, lost_workers))
         return False
     ledger.change(run, lost_workers=lost_workers)

@@ -60,8 +60,9 @@ def _commit(verbs: Sequence[Verb]) -> list[Any]:
     runs = {i for verb in verbs for i in verb.run_ids()}
     queued = {i for verb in verbs if getattr(verb, "locks_queue_row", False) for i in verb.run_ids()}
     lines = {verb.line_of for verb in verbs if hasattr(verb, "line_of")}
+    owners: set[int] = {getattr(verb, "owner_id", 0) for verb in verbs if getattr(verb, "most_pending", 0) != 0}
     results: list[Any] = []
-    with Ledger(thread_ids=threads, run_ids=runs, queue_rows_of=queued, lines_of=lines) as ledger:
+    with Ledger(thread_ids=threads, run_ids=runs, queue_rows_of=queued, lines_of=lines, pending_of=owners) as ledger:
         for verb in verbs:
             try:
                 results.append(verb.apply(ledger))

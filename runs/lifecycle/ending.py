@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.utils import translation
 
 from engine.text import clean
-from runs.errors import RunNotFound
+from runs import log, queue
+from runs.errors import RunNotFound, Steered
 from runs.event_types import Fact, RunEnded, TaskEnded
-from runs.explain import why
+from runs.explain import explain
+from runs.lifecycle.continuing import tell_lead
 from runs.lifecycle.progress import Progress
 from runs.lifecycle.start import BRIEF_LENGTH, enter_transcript, its_turn
-from runs.models import Run, Thread
+from runs.lifecycle.steering import leave_unread
+from runs.models import Run
 from runs.statuses import ENDED, ErrorCode, RunStatus, ThreadStatus, WaitingFor
-from runs.transcript import closing_answers, load
+from runs.transcript import WireMessage, closing_answers, load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from runs.ledger import Entry, Ledger
     from runs.lifecycle.commit import Held
+    from runs.models import Thread
 
 THREAD_AFTER = {
     RunStatus.SUCCESS: ThreadStatus.IDLE,
@@ -51,6 +54,7 @@ class Ending:
 class Finish:
     """Last entries, counters and the end, all or nothing. The next waiting run of the thread gets its turn.
 
+    Raises Fenced, and Steered when the run would end well although a message waits that it has not picked up.
     Result: the Run as it has ended.
     """
 
@@ -72,6 +76,8 @@ class Finish:
 
     def apply(self, ledger: Ledger) -> Run:
         run = ledger.held(self.held.run_id, self.held.fence)
+        if run.steers and self.ending.status == RunStatus.SUCCESS and not self.ending.stop_reason:
+            raise Steered(f"run {run.pk} has a message to pick up")
         Progress(held=self.held, entries=self.entries, parent_entries=self.parent_entries, changes=self.changes).apply(
             ledger
         )
@@ -96,16 +102,20 @@ def end(ledger: Ledger, run: Run, ending: Ending) -> None:
     _next_in_line(ledger, ledger.threads[run.thread_id], ending.status)
 
 
-def close_open_calls(ledger: Ledger, run: Run) -> None:
-    """Answer the calls of a run that ends while no worker has it, so that the transcript stays a valid history."""
-    if run.attempt:
-        started = Run.objects.filter(parent_id=run.pk).values_list("tool_call_id", "pk", "thread_id")
-        children = {str(call_id): (pk, thread_id) for call_id, pk, thread_id in started}
-        answers = closing_answers(load([run.thread_id])[run.thread_id], children)
-        ledger.append(ledger.threads[run.thread_id], run.pk, answers)
+def settle_unattended(ledger: Ledger, run: Run) -> None:
+    """Settle a run that ends while no worker has it: the words it had streamed are kept, open calls get an answer."""
+    if not run.attempt:
+        return
+    unfinished = log.unfinished_reply(run.thread_id, run.pk)
+    left: list[WireMessage] = [{"type": "ai", "partial": True, **unfinished}] if unfinished else []
+    started = Run.objects.filter(parent_id=run.pk).values_list("tool_call_id", "pk", "thread_id")
+    children = {str(call_id): (pk, thread_id) for call_id, pk, thread_id in started}
+    left.extend(closing_answers(load([run.thread_id]).get(run.thread_id, []), children))
+    ledger.append(ledger.threads[run.thread_id], run.pk, left)
 
 
 def _close(ledger: Ledger, run: Run, ending: Ending) -> None:
+    leave_unread(ledger, run)
     ledger.change(
         run,
         status=ending.status.value,
@@ -121,40 +131,24 @@ def _close(ledger: Ledger, run: Run, ending: Ending) -> None:
     shared = _ended_facts(run)
     thread = ledger.threads[run.thread_id]
     ledger.append(thread, run.pk, [RunEnded(**shared)])
-    parent_thread = _parent_thread(ledger, run)
+    parent_thread = ledger.parent_thread_of(run)
     if parent_thread is not None and run.parent_id is not None:
-        seconds = (ledger.now - run.started_at).total_seconds() if run.started_at else None
+        seconds = max(0.0, (ledger.now - run.started_at).total_seconds()) if run.started_at else None
         fact = TaskEnded(task=str(run.pk), result=ending.result[:BRIEF_LENGTH], seconds=seconds, **shared)
         ledger.append(parent_thread, run.parent_id, [fact])
-
-
-def _parent_thread(ledger: Ledger, run: Run) -> Thread | None:
-    return None if run.parent_id is None else ledger.threads.get(_thread_of(run.parent_id))
-
-
-@lru_cache(maxsize=4096)
-def _thread_of(run_id: UUID) -> UUID:
-    """A run's thread never changes."""
-    thread_id: UUID = Run.objects.values_list("thread_id", flat=True).get(pk=run_id)
-    return thread_id
+        tell_lead(ledger, run, ending.result)
 
 
 def _ended_facts(run: Run) -> dict[str, Any]:
     with translation.override("en"):
-        sentence = why(
-            status=run.status,
-            stop_reason=run.stop_reason,
-            error_code=run.error_code,
-            detail=run.stop_detail,
-            cancelled_by=run.cancelled_by,
-        )
+        explanation = explain(run)
     return {
         "status": run.status,
         "stop_reason": run.stop_reason,
         "error_code": run.error_code,
         "error": run.error,
         "detail": run.stop_detail,
-        "why": sentence,
+        "why": explanation.sentence if explanation else "",
         "model_calls": run.model_calls,
         "total_tokens": run.total_tokens,
         "cancelled_by": run.cancelled_by,
@@ -180,6 +174,8 @@ def _next_in_line(ledger: Ledger, thread: Thread, status: RunStatus) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancel:
     """Ask a run to end. One that nobody executes ends at once; a running one is flagged and its worker rung up.
+
+    Nobody executes a run that is pending, or whose worker has let its lease lapse: should it live, it is fenced.
 
     Result: True when it was active, False when it had ended before. `lock_threads` are the run's thread and, for a
     child, its parent's thread. With `only_waiting` a run whose turn has come is left alone, which is False too. A run
@@ -207,8 +203,9 @@ class Cancel:
         waits = run.status == RunStatus.PENDING and not ledger.has_its_turn(run)
         if run.status in ENDED or (self.only_waiting and not waits):
             return False
-        if run.status == RunStatus.PENDING and not (waits and self.status == RunStatus.INTERRUPTED):
-            close_open_calls(ledger, run)
+        lost = run.status == RunStatus.RUNNING and queue.lapsed(run.queue_id, ledger.now)
+        if lost or (run.status == RunStatus.PENDING and not (waits and self.status == RunStatus.INTERRUPTED)):
+            settle_unattended(ledger, run)
             end(ledger, run, Ending(status=self.status, cancelled_by=self.by, error_code=cancel_code(self.status)))
             return True
         if not run.cancel_requested:

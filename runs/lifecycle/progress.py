@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Entries and counters of a running run. Raises Fenced when the run is no longer held."""
+    """Entries and counters of a running run. Raises Fenced when the run is no longer held.
+
+    Result: whether a message waits that the run should pick up before its next model call.
+    """
 
     held: Held
     entries: Sequence[Entry] = ()
@@ -32,7 +35,7 @@ class Progress:
     def run_ids(self) -> tuple[UUID, ...]:
         return (self.held.run_id,)
 
-    def apply(self, ledger: Ledger) -> None:
+    def apply(self, ledger: Ledger) -> bool:
         run = ledger.held(self.held.run_id, self.held.fence)
         if "status" in self.changes or "fence" in self.changes:
             raise IllegalMove("progress never changes status or fence")
@@ -42,6 +45,7 @@ class Progress:
             ledger.append(upper, run.parent_id, self.parent_entries)
         if self.changes:
             ledger.change(run, **self.changes)
+        return bool(run.steers)
 
 
 def waiting(held: Held, waiting_for: WaitingFor) -> Progress:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engine.text import clean, clean_json
-from runs.errors import ThreadBusy, ThreadNotFound
+from runs.errors import ThreadBusy, ThreadNotFound, TooManyPending
 from runs.event_types import RunQueued, RunStarted, TaskCreated, TaskStarted
 from runs.models import Run, Thread, new_id
 from runs.statuses import RunStatus, ThreadStatus
 from runs.transcript import text_of
+from subagents import registry
 from subagents.leads import DEFAULT_LEAD
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class Start:
     """Record messages and a pending run. Behind an active run it waits its turn, its messages outside the transcript.
 
     A thread remembers its agent (`agent` None) and whether that may delegate: what the run before it had holds.
-    Result: the Run. Raises ThreadNotFound, and ThreadBusy when `reject` and the thread has an active run.
+    Result: the Run. Raises ThreadNotFound, TooManyPending, and ThreadBusy when `reject` and the thread has an active
+    run.
     """
 
     thread_id: UUID
@@ -70,6 +72,8 @@ class Start:
     options: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     reject: bool = False
+    continues_id: UUID | None = None  # the run it goes on from
+    most_pending: int | None = None  # runs of this owner that may wait; None: as configured, 0: any number
     run_id: UUID = field(default_factory=new_id)
 
     def thread_ids(self) -> tuple[UUID, ...]:
@@ -86,6 +90,9 @@ class Start:
         ahead = ledger.line_of(thread) if thread.status == ThreadStatus.BUSY else []
         if ahead and self.reject:
             raise ThreadBusy(self.thread_id)
+        most = registry.current().config.runs.max_pending_per_owner if self.most_pending is None else self.most_pending
+        if most and ledger.pending_of(self.owner_id) >= most:
+            raise TooManyPending(most)
         agent, options = self._remembering(thread, ahead)
         run = Run(
             id=self.run_id,
@@ -95,6 +102,7 @@ class Start:
             input=clean_json(list(self.messages)),
             options=clean_json(options),
             metadata=clean_json(dict(self.metadata)),
+            continues_id=self.continues_id,
             created_at=ledger.now,
             base_seq=thread.last_seq,
         )

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET
 
 from runs import agents, services
+from runs.continuing import continue_run
 from runs.errors import BadInput, RunNotFound, ThreadNotFound
 from runs.models import Run, Thread
-from runs.web.answers import action, body_of
-from runs.web.forms import NewMessage, read_message, read_title
+from runs.standing import standings
+from runs.statuses import RunStatus
+from runs.web.answers import action, body_of, no_such_thread, signed_out
+from runs.web.forms import NewMessage, read_message, read_object, read_text, read_title
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from uuid import UUID
 
     from django.contrib.auth.models import AbstractBaseUser
+
+
+_MOST_STANDINGS = 100
 
 
 def own_thread(request: HttpRequest, thread_id: UUID) -> Thread:
@@ -78,7 +87,9 @@ def say(request: HttpRequest, thread_id: UUID) -> HttpResponse:
 @action
 def cancel(request: HttpRequest, thread_id: UUID, run_id: UUID) -> HttpResponse:
     run = own_run(request, thread_id, run_id)
-    return JsonResponse({"done": services.cancel_run(run_id=run.pk, by=who(request))}, status=202)
+    stopped = services.stop_run(run_id=run.pk, by=who(request))
+    done = any(one.run_id == run.pk for one in stopped)
+    return JsonResponse({"done": done, "what": _named(stopped)}, status=202)
 
 
 @action
@@ -96,7 +107,41 @@ def send_now(request: HttpRequest, thread_id: UUID, run_id: UUID) -> HttpRespons
 @action
 def stop_all(request: HttpRequest, thread_id: UUID) -> HttpResponse:
     thread = own_thread(request, thread_id)
-    return JsonResponse({"stopped": services.stop_all(thread_id=thread.pk, by=who(request))}, status=202)
+    stopped = services.stop_all(thread_id=thread.pk, by=who(request))
+    return JsonResponse({"stopped": len(stopped), "what": _named(stopped)}, status=202)
+
+
+def _named(stopped: Sequence[services.Stopped]) -> list[dict[str, str]]:
+    return [{"run_id": str(one.run_id), "kind": one.kind, "agent": one.agent, "title": one.title} for one in stopped]
+
+
+@action
+def steer(request: HttpRequest, thread_id: UUID, run_id: UUID) -> HttpResponse:
+    """A message for a run that works: it picks it up before its next model call."""
+    run = own_run(request, thread_id, run_id)
+    message_id = services.steer_run(run_id=run.pk, text=read_text(body_of(request)), by=who(request))
+    return JsonResponse({"message_id": str(message_id)}, status=202)
+
+
+@action
+def go_on(request: HttpRequest, thread_id: UUID, run_id: UUID) -> HttpResponse:
+    """A new run from where this one was stopped; `limits` says what to raise, else the limit that stopped it is."""
+    run = own_run(request, thread_id, run_id)
+    started = continue_run(run_id=run.pk, limits=read_object(body_of(request)).get("limits"))
+    return JsonResponse({"run_id": str(started.pk)}, status=202)
+
+
+@require_GET
+def standing(request: HttpRequest, thread_id: UUID) -> HttpResponse:
+    """Why what has not begun waits: {"runs": {id: sentence}} for the thread's runs and the tasks below them."""
+    if not request.user.is_authenticated:
+        return signed_out()
+    if not Thread.objects.visible_to(request.user).filter(pk=thread_id).exists():
+        return no_such_thread()
+    mine = Q(thread_id=thread_id) | Q(parent__thread_id=thread_id)
+    waiting = Run.objects.filter(mine, status=RunStatus.PENDING).values_list("pk", flat=True)[:_MOST_STANDINGS]
+    found = standings(list(waiting))
+    return JsonResponse({"runs": {str(run_id): one.sentence() for run_id, one in found.items()}})
 
 
 @action

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
@@ -10,18 +10,29 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from runs.errors import BadInput, RunNotFound, ThreadBusy, ThreadNotFound
+from runs.errors import (
+    BadInput,
+    NotContinuable,
+    NotSteerable,
+    RunNotFound,
+    RunsError,
+    ThreadBusy,
+    ThreadNotFound,
+    TooManyPending,
+)
 from runs.web.forms import MAX_BODY_BYTES, BodyTooLarge
 
 Arguments = ParamSpec("Arguments")
 View = Callable[Concatenate[HttpRequest, Arguments], HttpResponse]
 
 
-def problem(status: int, code: str, detail: str, *, field: str = "") -> JsonResponse:
-    """A refusal. `detail` is a sentence for the person; `field` names what they sent, when it was one thing."""
-    content = {"status": status, "code": code, "title": code.replace("_", " "), "detail": detail}
+def problem(status: int, code: str, detail: str, *, field: str = "", limit: int | None = None) -> JsonResponse:
+    """A refusal. `detail` is a sentence for the person; `field` names what they sent, or the setting of `limit`."""
+    content: dict[str, object] = {"status": status, "code": code, "title": code.replace("_", " "), "detail": detail}
     if field:
         content["field"] = field
+    if limit is not None:
+        content["limit"] = limit
     return JsonResponse(content, status=status, content_type="application/problem+json")
 
 
@@ -31,6 +42,41 @@ def signed_out() -> JsonResponse:
 
 def no_such_thread() -> JsonResponse:
     return problem(404, "thread_not_found", _("This conversation does not exist."))
+
+
+_NOT_STEERABLE: Mapping[str, Callable[[], str]] = {
+    "ended": lambda: _("It has ended; nobody would read this. Continue it, or send the lead a message."),
+    "stopping": lambda: _("It is being stopped; nobody would read this."),
+    "waiting": lambda: _("It has not begun yet."),
+}
+
+
+def too_many_pending(fault: TooManyPending) -> JsonResponse:
+    sentence = _("You have %(limit)s runs waiting already, which is the limit (%(field)s). Wait until some have begun.")
+    facts = {"limit": f"{fault.limit:,}", "field": fault.field}
+    answer = problem(429, "too_many_pending", sentence % facts, field=fault.field, limit=fault.limit)
+    answer["Retry-After"] = str(fault.retry_after_seconds)
+    return answer
+
+
+def refusal_of(fault: RunsError) -> JsonResponse | None:
+    """The answer to an error of this app; None for one that no person caused."""
+    match fault:
+        case BadInput():
+            return problem(422, "invalid", fault.message, field=fault.field)
+        case TooManyPending():
+            return too_many_pending(fault)
+        case NotSteerable():
+            return problem(409, f"run_{fault.reason}", _NOT_STEERABLE[fault.reason]())
+        case NotContinuable():
+            return problem(409, "not_continuable", _("It cannot go on from there any more. Send a message instead."))
+        case ThreadBusy():
+            return problem(409, "thread_busy", _("This conversation already has an active run."))
+        case ThreadNotFound():
+            return no_such_thread()
+        case RunNotFound():
+            return problem(404, "run_not_found", _("This run does not exist."))
+    return None
 
 
 def action(view: View[Arguments]) -> View[Arguments]:
@@ -45,14 +91,11 @@ def action(view: View[Arguments]) -> View[Arguments]:
             return view(request, *args, **kwargs)
         except BodyTooLarge:
             return problem(413, "too_large", _("This is too large to send."), field="text")
-        except BadInput as fault:
-            return problem(422, "invalid", fault.message, field=fault.field)
-        except ThreadBusy:
-            return problem(409, "thread_busy", _("This conversation already has an active run."))
-        except ThreadNotFound:
-            return no_such_thread()
-        except RunNotFound:
-            return problem(404, "run_not_found", _("This run does not exist."))
+        except RunsError as fault:
+            refusal = refusal_of(fault)
+            if refusal is None:
+                raise
+            return refusal
 
     return answer
 

@@ -45,7 +45,22 @@ def read_object(body: bytes) -> dict[str, Any]:
 def read_message(body: bytes) -> NewMessage:
     """The message in a request's body: `text` in 1 to 200,000 characters, `options` an object. Raises BadInput."""
     content = read_object(body)
-    text, options = content.get("text"), content.get("options", {})
+    text, options = _text(content), content.get("options", {})
+    if not isinstance(options, dict):
+        raise BadInput("options", _("This must be an object."))
+    # Judged here too, so that a first message that is refused leaves no empty thread behind. Handed on as they came:
+    # what is clamped is noted where the run is made.
+    clean_options(options)
+    return NewMessage(text=text, options=options)
+
+
+def read_text(body: bytes) -> str:
+    """The `text` in a request's body, in 1 to 200,000 characters. Raises BadInput."""
+    return _text(read_object(body))
+
+
+def _text(content: Mapping[str, Any]) -> str:
+    text = content.get("text")
     if not isinstance(text, str):
         raise BadInput("text", _("Write a message."))
     if not text.strip():
@@ -56,12 +71,7 @@ def read_message(body: bytes) -> NewMessage:
             _("The message has %(count)s characters; %(limit)s are allowed.")
             % {"count": f"{len(text):,}", "limit": f"{MAX_TEXT_LENGTH:,}"},
         )
-    if not isinstance(options, dict):
-        raise BadInput("options", _("This must be an object."))
-    # Judged here too, so that a first message that is refused leaves no empty thread behind. Handed on as they came:
-    # what is clamped is noted where the run is made.
-    clean_options(options)
-    return NewMessage(text=text, options=options)
+    return text
 
 
 def read_title(body: bytes) -> str:

@@ -16,6 +16,8 @@ from django.utils import translation
 from engine.text import shorten
 from runs.event_types import EventType
 from runs.explain import clamps_in_words, why, why_no_delegation
+from runs.raising import offered
+from runs.statuses import RunStatus
 from runs.transcript import from_json, text_of
 from runs.web.markdown import to_html
 from runs.web.streaming import StreamedReply
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 Frame = dict[str, Any]
 
+_MADE_BY: Final = {"continue": "continues", "task": "task"}  # marks of what the platform wrote in a person's place
 MAX_RESULT_CHARACTERS: Final = 2_000
 MAX_ARGUMENT_CHARACTERS: Final = 200
 _SALIENT: Final = ("path", "file_path", "command", "query", "pattern", "url", "description", "name", "prompt")
@@ -198,7 +201,16 @@ def _ending(payload: dict[str, Any], language: str) -> dict[str, Any]:
             detail=detail if isinstance(detail, dict) else None,
             cancelled_by=str(payload.get("cancelled_by", "")),
         )
+    payload["offer"] = _offer(payload)
     return payload
+
+
+def _offer(payload: Mapping[str, Any]) -> dict[str, int] | None:
+    """The limits with which the page offers to go on from here; {} to go on as before, None where nothing is left."""
+    status, stop_reason = str(payload.get("status", "")), str(payload.get("stop_reason", ""))
+    if status in {"", RunStatus.SUCCESS, RunStatus.INTERRUPTED} and not stop_reason:
+        return None
+    return offered(status=status, stop_reason=stop_reason, detail=payload.get("detail"))
 
 
 def _message(wire: Mapping[str, Any]) -> dict[str, Any]:
@@ -216,6 +228,7 @@ def _message(wire: Mapping[str, Any]) -> dict[str, Any]:
         shown["failed"] = wire.get("status") == "error"
     else:
         shown["text"] = text
+        shown["kind"] = next((name for name, mark in _MADE_BY.items() if wire.get(mark)), "")
     return shown
 
 

@@ -18,8 +18,11 @@ urlpatterns = [
     path("chat/<uuid:thread_id>/messages", actions.say, name="chat-say"),
     path("chat/<uuid:thread_id>/rename", actions.rename, name="chat-rename"),
     path("chat/<uuid:thread_id>/delete", actions.delete, name="chat-delete"),
+    path("chat/<uuid:thread_id>/standing", actions.standing, name="chat-standing"),
     path("chat/<uuid:thread_id>/stop-all", actions.stop_all, name="chat-stop-all"),
     path("chat/<uuid:thread_id>/runs/<uuid:run_id>/cancel", actions.cancel, name="chat-cancel"),
+    path("chat/<uuid:thread_id>/runs/<uuid:run_id>/steer", actions.steer, name="chat-steer"),
+    path("chat/<uuid:thread_id>/runs/<uuid:run_id>/continue", actions.go_on, name="chat-continue"),
     path("chat/<uuid:thread_id>/runs/<uuid:run_id>/send-now", actions.send_now, name="chat-send-now"),
     path("chat/<uuid:thread_id>/runs/<uuid:run_id>/remove", actions.remove, name="chat-remove"),
 ]

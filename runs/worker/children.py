@@ -7,12 +7,13 @@ import logging
 from typing import TYPE_CHECKING
 
 from django.db import InterfaceError, OperationalError
+from django.utils import translation
 
 from engine.ports import ChildResult, Usage
 from engine.stop import StopReason, SubagentStatus
 from engine.text import clean
 from runs import rows
-from runs.explain import why
+from runs.explain import explain
 from runs.models import Run
 from runs.statuses import ENDED, TO_SUBAGENT, RunStatus
 from runs.transcript import last_answer, last_answer_of, newest, stopped_tools
@@ -155,13 +156,9 @@ def _how_far(run: Run, messages: Sequence[WireMessage]) -> str:
 
 
 def _failure_text(run: Run, partial: str, messages: Sequence[WireMessage]) -> str:
-    reason = why(
-        status=run.status,
-        stop_reason=run.stop_reason,
-        error_code=run.error_code,
-        detail=run.stop_detail,
-        cancelled_by=run.cancelled_by,
-    )
+    with translation.override("en"):
+        explanation = explain(run)
+    reason = explanation.what if explanation else ""  # its way out is for people
     text = f"The subagent {run.agent} did not finish ({run.status}). {reason} {run.error}".strip()
     text += f" {_how_far(run, messages)}"
     return f"{text}\n\nWhat it had written until then:\n{partial}" if partial else text

@@ -14,14 +14,11 @@ from uuid import uuid4
 from django.utils import timezone
 
 from engine.agent import (
-    AgentSpec,
     Step,
     Summary,
     TextDelta,
-    compiled,
     counters_of,
     delegation_message,
-    drive,
     final_text,
     is_answered,
     partial_text,
@@ -35,19 +32,18 @@ from engine.stop import StopReason
 from engine.text import clean
 from engine.wire import from_wire, summary_from_wire, summary_to_wire, to_wire
 from runs import services
-from runs.errors import Fenced
+from runs.errors import Fenced, Steered
 from runs.group_commit import NO_DATABASE
-from runs.lifecycle import Ending, Finish, HandOver, Progress
+from runs.lifecycle import Ending, Finish, HandOver, Progress, ReadSteers
 from runs.statuses import ErrorCode, RunStatus
 from runs.transcript import closing_answers
 from runs.worker import plans
 from runs.worker.delegate import LocalDelegate
 from runs.worker.deltas import Deltas
+from runs.worker.driving import DriveFailed, begun_at, parts_of, uncancelled
 from runs.worker.steps import Meter, delegations, only_delegations, task_steps
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine
-
     from langchain_core.messages import BaseMessage, ToolMessage
     from langchain_core.messages.tool import ToolCall
 
@@ -69,14 +65,6 @@ def execute_run(run_id: str) -> None:
     raise RuntimeError(f"run {run_id}: start workers with `manage.py qcluster`, which installs the worker for runs")
 
 
-class _DriveFailed(Exception):
-    """What the agent raised: as a rule its model call. Everything else that goes wrong here is our own."""
-
-    def __init__(self, cause: Exception) -> None:
-        super().__init__(type(cause).__name__)
-        self.cause = cause
-
-
 class Execution:
     """The execution of one claimed run. `run` returns when nothing is left to do here; it never raises for the run."""
 
@@ -95,6 +83,7 @@ class Execution:
         self._delegate: LocalDelegate | None = None
         self._owed: list[asyncio.Future[Any]] = []  # steps that are being written while the run goes on
         self._unsaved: dict[str, Any] = {}  # columns that go with the next write, whichever that is
+        self._steered = bool(claimed.run.steers)  # a message waits to be picked up before the next model call
 
     async def run(self) -> None:
         try:
@@ -106,9 +95,16 @@ class Execution:
             self._deltas.settled()
 
     async def _run(self) -> None:
+        while not await self._attempted():
+            self._steered = True  # it was answered, but a message came while it finished
+
+    async def _attempted(self) -> bool:
+        """Think to an end and write it. False when it may not end yet."""
         try:
             if self._row.cancel_requested:
                 ending = self._stopped_by(self._row.cancel_requested, self._row.cancelled_by)
+            elif self._host.stop_of(self._row.pk) or not self._host.holds(self._row.pk):
+                raise asyncio.CancelledError  # it came while an end was being written that was refused
             else:
                 ending = await self._think_in_time()
         except asyncio.CancelledError:
@@ -116,10 +112,10 @@ class Execution:
             if stop is None or not self._host.holds(self._row.pk):
                 raise  # the lease is lost or the process ends: nothing may be written
             if stop.hand_over:
-                await _uncancelled(self._hand_over())
-                return
+                await uncancelled(self._hand_over())
+                return True
             ending = self._stopped_by(stop.status, stop.by)
-        await _uncancelled(self._finish(ending))
+        return await uncancelled(self._finish(ending))
 
     async def _think_in_time(self) -> Ending:
         try:
@@ -147,7 +143,7 @@ class Execution:
 
     # --- thinking -----------------------------------------------------------------------------------------------
     async def _think(self, plan: plans.Plan) -> Ending:
-        self._unsaved = dict(plan.snapshot)
+        self._unsaved |= plan.snapshot
         if plan.noted is not None:
             await self._write(Progress(held=self._held, entries=[plan.noted], changes=self._changes()))
         self._delegate = LocalDelegate(self._host, self._held, self._row, plan)
@@ -155,17 +151,44 @@ class Execution:
         self._counters = self._counted_before(messages, plan.limits)
         context = self._context(plan, self._delegate)
         messages.extend(await self._settle(messages))
-        if not is_answered(messages):
-            async with aclosing(_parts(plan, messages, context)) as parts:
-                async for part in parts:
-                    if isinstance(part, TextDelta):
-                        self._deltas.add(part.message_id, part.text, restarts=part.restarts)
-                    elif isinstance(part, Summary):
-                        await self._store_summary(part)
-                    else:
-                        messages.extend(part.messages)
-                        await self._store(part)
+        if self._hears(plan):
+            messages.extend(await self._read_steers())
+        while not is_answered(messages):
+            await self._drive(plan, messages, context)
+            if not self._hears(plan) or settle(messages):
+                break
+            messages.extend(await self._read_steers())
         return self._answered(messages)
+
+    async def _drive(self, plan: plans.Plan, messages: list[BaseMessage], context: RunContext) -> None:
+        """Let the agent work, to its end or until a message waits and every call is answered.
+
+        It is pulled, so stopping between two steps costs nothing: it goes on from the transcript as any attempt does.
+        """
+        async with aclosing(parts_of(plan, messages, context)) as parts:
+            async for part in parts:
+                if isinstance(part, TextDelta):
+                    self._deltas.add(part.message_id, part.text, restarts=part.restarts)
+                elif isinstance(part, Summary):
+                    await self._store_summary(part)
+                else:
+                    messages.extend(part.messages)
+                    await self._store(part)
+                    if self._hears(plan) and not is_answered(messages) and not settle(messages):
+                        return
+
+    def _hears(self, plan: plans.Plan) -> bool:
+        """Whether a message waits that another model call can still answer."""
+        capped = self._counters.stop_reason or self._counters.model_calls >= plan.limits.max_turns
+        return self._steered and not capped
+
+    async def _read_steers(self) -> list[BaseMessage]:
+        """Move the messages that wait for this run into its transcript."""
+        await self._flush_pending()
+        steers = await self._write(ReadSteers(held=self._held, turn=self._meter.model_calls + 1))
+        self._steered = False
+        self._transcript.extend(steers)
+        return [from_wire(steer) for steer in steers]
 
     def _context(self, plan: plans.Plan, delegate: LocalDelegate) -> RunContext:
         return RunContext(
@@ -188,7 +211,7 @@ class Execution:
 
     def _counted_before(self, messages: list[BaseMessage], limits: Limits) -> Counters:
         """What the guards knew when another worker had this run; all zero when it begins."""
-        own = _since_the_request(messages)
+        own = messages[begun_at(self._transcript) :]
         counters = counters_of(own, before=messages[: len(messages) - len(own)], limits=limits)
         row = self._row
         counters.model_calls = max(counters.model_calls, row.model_calls)
@@ -278,8 +301,10 @@ class Execution:
 
     async def _write(self, verb: Any) -> Any:
         result = await self._submit(verb)
+        told = [result]
         while self._owed:  # written before it: what went wrong there shows here at the latest
-            await self._owed.pop(0)
+            told.append(await self._owed.pop(0))
+        self._steered = self._steered or any(one is True for one in told)
         return result
 
     def _submit(self, verb: Any) -> asyncio.Future[Any]:
@@ -314,7 +339,7 @@ class Execution:
         return Ending(status=RunStatus.ERROR, error_code=ErrorCode.NO_ANSWER, error="no answer", **facts)
 
     def _fault(self, fault: Exception) -> Ending:
-        if isinstance(fault, _DriveFailed):
+        if isinstance(fault, DriveFailed):
             known = explain_model_error(fault.cause)
             logger.warning("run %s: %s: %s", self._row.pk, known.code, known.sentence)
             if known.code == ErrorCode.MODEL_FAILED:
@@ -332,7 +357,9 @@ class Execution:
         code = ErrorCode.SUPERSEDED if wanted == RunStatus.INTERRUPTED else ErrorCode.CANCELLED
         return Ending(status=wanted, error_code=code, cancelled_by=by)
 
-    async def _finish(self, ending: Ending) -> None:
+    async def _finish(self, ending: Ending) -> bool:
+        """Write the end. False when it is refused because a message waits to be picked up: nothing is written then."""
+        kept = self._pending, self._unsaved
         entries, self._pending = self._pending, []
         if ending.status != RunStatus.SUCCESS:
             if self._row.depth == 0:
@@ -348,8 +375,13 @@ class Execution:
             parent_entries=task_steps(self._row, entries, self._meter),
             changes=self._changes(),
         )
-        ended = await self._write(verb)
+        try:
+            ended = await self._write(verb)
+        except Steered:
+            self._pending, self._unsaved = kept
+            return False
         self._host.children.mark_ended(ended, [*self._transcript, *entries])
+        return True
 
     def _partial_reply(self) -> list[WireMessage]:
         if not self._deltas.text:
@@ -361,37 +393,3 @@ class Execution:
         await self._flush_pending()
         await self._write(HandOver(held=self._held))
         await self._host.database.call(plans.release_lease, self._queue_id)
-
-
-async def _parts(
-    plan: plans.Plan, messages: list[BaseMessage], context: RunContext
-) -> AsyncGenerator[TextDelta | Summary | Step]:
-    try:
-        summary_model = plan.limits.summary.model if plan.limits.summary else ""
-        spec = AgentSpec(model=plan.model, tools=plan.tools, is_subagent=plan.is_subagent, summary_model=summary_model)
-        async with aclosing(drive(compiled(spec, plan.models), messages, context)) as parts:
-            async for part in parts:
-                yield part
-    except (Fenced, *NO_DATABASE):
-        raise
-    except Exception as fault:
-        raise _DriveFailed(fault) from fault
-
-
-def _since_the_request(messages: list[BaseMessage]) -> list[BaseMessage]:
-    """What a run has said and done so far: everything after the last words of a person."""
-    start = next((at for at in range(len(messages), 0, -1) if messages[at - 1].type == "human"), 0)
-    return messages[start:]
-
-
-async def _uncancelled(work: Coroutine[Any, Any, None]) -> None:
-    """Finish `work` even when this task is cancelled meanwhile: an end that was begun is written."""
-    task = asyncio.ensure_future(work)
-    while True:
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if task.done():
-                raise
-            continue
-        return

@@ -13,6 +13,7 @@ from engine.tools.names import BASH
 from engine.tools.registry import tool_names
 from runs.agents import reach
 from runs.options import MAX_TOTAL
+from runs.raising import with_raised
 from runs.statuses import DelegationOff, ErrorCode
 from subagents import registry
 from subagents.errors import UnknownAgent
@@ -87,7 +88,7 @@ def _limits(options: Mapping[str, Any], now: Registry) -> Limits:
     concurrent = options.get("max_concurrent_subagents", config.subagents.max_concurrent)
     total = options.get("max_total_subagents", config.subagents.max_total_per_run)
     budget = config.runs.token_budget
-    return Limits(
+    limits = Limits(
         max_turns=config.runs.max_turns,
         max_turns_layer="runs.max_turns",
         timeout_seconds=config.runs.timeout_seconds,
@@ -99,6 +100,7 @@ def _limits(options: Mapping[str, Any], now: Registry) -> Limits:
         loops=loop_limit(config.loop_detection),
         summary=summary_rule(config.summarization),
     )
+    return with_raised(limits, options.get("raised") or {})
 
 
 def _budget(config: Any) -> TokenLimit | None:

@@ -28,7 +28,7 @@ def sweep() -> None:
 
 def _cancel_orphans() -> None:
     """Children whose parent has ended: nobody waits for them."""
-    orphans = Run.objects.active().filter(parent__status__in=ENDED, cancel_requested="")
+    orphans = Run.objects.active().filter(parent__status__in=ENDED, continues__isnull=True, cancel_requested="")
     rows = orphans.values_list("pk", "thread_id", "parent__thread_id")[:_MOST_PER_SWEEP]
     for run_id, thread_id, parent_thread_id in list(rows):
         # One that was deleted meanwhile is a refusal in the answer, which nobody needs.

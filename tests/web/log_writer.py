@@ -25,7 +25,8 @@ class LogWriter:
         self.thread = Thread.objects.create(owner=owner, title=title, created_at=at, updated_at=at)
 
     def run(self, *, status: str = "running", **fields: Any) -> Run:
-        run = Run(thread=self.thread, agent="lead_agent", status=status, created_at=self.at, **fields)
+        fields.setdefault("agent", "lead_agent")
+        run = Run(thread=self.thread, status=status, created_at=self.at, **fields)
         run.root_id = fields.get("root_id", run.pk)
         run.save()
         return run

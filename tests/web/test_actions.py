@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -8,6 +9,7 @@ import orjson
 import pytest
 from django.test import Client
 
+from runs import services
 from runs.models import Run, Thread
 from runs.statuses import RunStatus
 from tests.web.conftest import BACKEND
@@ -126,10 +128,13 @@ def test_actions_are_posts(browser, log):
 def test_cancel_reaches_a_waiting_run_and_names_who_did_it(browser):
     made = post(browser, "/chat/new", {"text": "One"}).json()
     answer = post(browser, f"/chat/{made['thread_id']}/runs/{made['run_id']}/cancel")
-    assert (answer.status_code, answer.json()) == (202, {"done": True})
+    assert (answer.status_code, answer.json()["done"]) == (202, True)
     run = Run.objects.get(pk=made["run_id"])
     assert (run.status, run.cancelled_by) == (RunStatus.CANCELLED, "lin")
-    assert post(browser, f"/chat/{made['thread_id']}/runs/{made['run_id']}/cancel").json() == {"done": False}
+    assert post(browser, f"/chat/{made['thread_id']}/runs/{made['run_id']}/cancel").json() == {
+        "done": False,
+        "what": [],
+    }
 
 
 def test_a_queued_message_can_be_taken_back(browser):
@@ -143,15 +148,77 @@ def test_a_child_of_the_threads_run_can_be_cancelled_by_itself(browser, lin, log
     lead = log.run()
     child = LogWriter(lin).run(root_id=lead.pk, parent=lead, tool_call_id="c1")
     answer = post(browser, f"/chat/{log.thread.pk}/runs/{child.pk}/cancel")
-    assert (answer.status_code, answer.json()) == (202, {"done": True})
+    assert (answer.status_code, answer.json()["done"]) == (202, True)
     assert not Run.objects.get(pk=lead.pk).cancel_requested
 
 
-def test_stop_all_says_how_many_were_stopped(browser):
+def test_stop_all_says_what_was_stopped(browser):
     thread_id = post(browser, "/chat/new", {"text": "One"}).json()["thread_id"]
     post(browser, f"/chat/{thread_id}/messages", {"text": "Two"})
-    assert post(browser, f"/chat/{thread_id}/stop-all").json() == {"stopped": 2}
+    answer = post(browser, f"/chat/{thread_id}/stop-all").json()
+    assert answer["stopped"] == 2
+    assert {(one["kind"], one["agent"]) for one in answer["what"]} == {("message", "lead_agent")}
+    assert {one["run_id"] for one in answer["what"]} == {str(pk) for pk in Run.objects.values_list("pk", flat=True)}
     assert not Run.objects.active().exists()
+
+
+def test_stopping_the_answer_names_its_tasks_and_nothing_else(browser, lin, log):
+    lead = log.run(attempt=1)
+    LogWriter(lin).run(root_id=lead.pk, parent=lead, tool_call_id="c1", depth=1, agent="scout", title="Find sources")
+    post(browser, f"/chat/{log.thread.pk}/messages", {"text": "And then?"})
+    answer = post(browser, f"/chat/{log.thread.pk}/runs/{lead.pk}/cancel").json()
+    assert [(one["kind"], one["agent"], one["title"]) for one in answer["what"]] == [
+        ("answer", lead.agent, ""),
+        ("task", "scout", "Find sources"),
+    ]
+
+
+def test_a_running_task_can_be_told_something_until_it_has_ended(browser, lin, log):
+    lead = log.run()
+    child = LogWriter(lin).run(root_id=lead.pk, parent=lead, tool_call_id="c1", depth=1)
+    answer = post(browser, f"/chat/{log.thread.pk}/runs/{child.pk}/steer", {"text": "Look at 2024 too"})
+    assert answer.status_code == 202
+    assert Run.objects.get(pk=child.pk).steers[0]["id"] == answer.json()["message_id"]
+    Run.objects.filter(pk=child.pk).update(status=RunStatus.SUCCESS)
+    refused = post(browser, f"/chat/{log.thread.pk}/runs/{child.pk}/steer", {"text": "too late"})
+    assert says(refused) == (409, "run_ended", "")
+    assert says(post(browser, f"/chat/{log.thread.pk}/runs/{child.pk}/steer", {"text": " "})) == (
+        422,
+        "invalid",
+        "text",
+    )
+
+
+def test_what_was_stopped_can_be_continued_once(browser, log):
+    lead = log.run()
+    Run.objects.filter(pk=lead.pk).update(
+        status=RunStatus.SUCCESS, stop_reason="turn_capped", stop_detail={"limit": 50}, queue_id=None
+    )
+    address = f"/chat/{log.thread.pk}/runs/{lead.pk}/continue"
+    assert says(post(browser, address, {"limits": {"max_turns": 5000}})) == (422, "invalid", "limits.max_turns")
+    answer = post(browser, address)
+    assert answer.status_code == 202
+    assert Run.objects.get(pk=answer.json()["run_id"]).options["raised"] == {"max_turns": 100}
+    assert says(post(browser, address)) == (409, "not_continuable", "")
+
+
+def test_one_message_too_many_is_refused_with_the_setting_and_the_limit(browser, monkeypatch):
+    real = services.start_verb
+    monkeypatch.setattr(services, "start_verb", lambda **fields: replace(real(**fields), most_pending=1))
+    post(browser, "/chat/new", {"text": "One"})
+    answer = post(browser, "/chat/new", {"text": "Two"})
+    assert says(answer) == (429, "too_many_pending", "runs.max_pending_per_owner")
+    assert (answer.json()["limit"], answer["Retry-After"]) == (1, "5")
+
+
+def test_the_page_can_ask_why_its_runs_wait(browser, stranger):
+    created = post(browser, "/chat/new", {"text": "One"}).json()
+    address = f"/chat/{created['thread_id']}/standing"
+    assert browser.get(address).json() == {"runs": {created["run_id"]: "No worker is running. Place 1 in line."}}
+    other = Client()
+    assert other.get(address).status_code == 401
+    other.force_login(stranger, backend=BACKEND)
+    assert other.get(address).status_code == 404
 
 
 def test_nobody_talks_past_the_lead_to_a_subagents_thread(browser, lin, log):

@@ -148,5 +148,5 @@ def test_every_event_type_has_its_case_in_the_page():
     from pathlib import Path
 
     source = Path("runs/static/runs/state.js").read_text(encoding="utf-8")
-    handled = set(re.findall(r"^  '([a-z.]+)': on", source, re.M))
+    handled = set(re.findall(r"^  '([a-z._]+)': on", source, re.M))
     assert handled == set(map(str, EventType))

@@ -4,7 +4,7 @@ import { arrange, el, icon, setAttribute, setHtml, setText } from './dom.js';
 import { tokens } from './format.js';
 import { ENDED, queuedRuns } from './state.js';
 import { many, t } from './strings.js';
-import { TaskCard } from './task-card.js';
+import { TaskCard, goOnButton, offer, receipt } from './task-card.js';
 
 const LONG_CHARACTERS = 1_500;
 const ENDING = {
@@ -13,7 +13,7 @@ const ENDING = {
 };
 
 export class Conversation {
-  /** `actions`: { cancel(runId), sendNow(runId), remove(runId), pageOf(threadId), speakerOf(run): who answers }. */
+  /** `actions`: { cancel, goOn, sendNow, remove: (runId), steer(runId, text), pageOf(threadId), speakerOf(run): who answers }. */
   constructor(root, actions) {
     this.root = root;
     this.actions = actions;
@@ -21,17 +21,27 @@ export class Conversation {
     this.cards = new Map(); // task id → TaskCard
     this.queue = el('div', { class: 'queue', hidden: true });
     this.queued = new Map();
+    this.goOns = new Map(); // run id → the button under its ending
+    this.standings = {};
   }
 
   paint(state, now) {
     const nodes = state.order.map((key, index) => this.item(state, key, index, now)).filter(Boolean);
     this.paintQueue(state);
+    // Only the newest run of a thread can be gone on from.
+    for (const [runId, button] of this.goOns) button.classList.toggle('past', state.runOrder.at(-1) !== runId);
     arrange(this.root, [...nodes, this.queue]);
   }
 
   /** What changes with time alone. */
   tick(now) {
     for (const card of this.cards.values()) if (card.task.endedAt === null) card.tick(now);
+  }
+
+  /** Why runs that have not begun wait: { run id: sentence }. */
+  stand(standings) {
+    this.standings = standings;
+    for (const card of this.cards.values()) card.stand(standings[card.task.id] ?? '');
   }
 
   item(state, key, index, now) {
@@ -43,7 +53,7 @@ export class Conversation {
     if (kind === 'tasks') return this.strayGroup(state, known, source, now);
     if (known.source === source) return known.node;
     known.source = source;
-    if (kind === 'note') known.node ??= note(source);
+    if (kind === 'note') known.node = this.note(source);
     else if (source.role === 'ai') this.paintAnswer(state, known, source, index, now);
     else known.node ??= human(source);
     return known.node;
@@ -73,9 +83,25 @@ export class Conversation {
 
   card(task) {
     if (!this.cards.has(task.id)) {
-      this.cards.set(task.id, new TaskCard(task, { onCancel: this.actions.cancel, pageOf: this.actions.pageOf }));
+      this.cards.set(task.id, new TaskCard(task, this.actions));
     }
     return this.cards.get(task.id);
+  }
+
+  note(source) {
+    if (source.kind === 'continued') return el('div', { class: 'evt' }, t('continued', { n: source.attempt }));
+    if (source.kind === 'removed') return el('div', { class: 'evt' }, t('removed'));
+    if (source.kind === 'steered') return steered(source);
+    const { run } = source;
+    const [headline, kind] = ENDING[run.status] ?? ['unknown', 'idle'];
+    const sentence = run.why || run.error;
+    const button = goOnButton(run.id, this.actions.goOn);
+    offer(button, run.offer);
+    this.goOns.set(run.id, button);
+    return el('div', { class: `ending ${kind}`, 'data-run': run.id, 'data-status': run.status },
+      el('span', { class: `st ${kind}` }, t(headline)),
+      sentence ? el('p', {}, sentence) : null,
+      run.error && run.why && run.error !== run.why ? el('p', { class: 'muted' }, run.error) : null, button);
   }
 
   paintQueue(state) {
@@ -195,7 +221,7 @@ function leadStep(known, state, call, message) {
 }
 
 function human(message) {
-  const words = el('p', {}, message.text);
+  const words = el('p', {}, message.kind ? t(`said_${message.kind}`) : message.text);
   const node = el('article', { class: 'msg user', 'data-message': message.id, 'aria-label': t('you') }, words);
   if (message.text.length <= LONG_CHARACTERS) return node;
   words.classList.add('long');
@@ -210,15 +236,8 @@ function human(message) {
   return node;
 }
 
-function note(source) {
-  if (source.kind === 'continued') return el('div', { class: 'evt' }, t('continued', { n: source.attempt }));
-  if (source.kind === 'noted') return el('div', { class: 'noted' }, ...source.lines.map((line) => el('p', {}, line)));
-  if (source.kind === 'removed') return el('div', { class: 'evt' }, t('removed'));
-  const { run } = source;
-  const [headline, kind] = ENDING[run.status] ?? ['unknown', 'idle'];
-  const sentence = run.why || run.error;
-  return el('div', { class: `ending ${kind}`, 'data-run': run.id, 'data-status': run.status },
-    el('span', { class: `st ${kind}` }, t(headline)),
-    sentence ? el('p', {}, sentence) : null,
-    run.error && run.why && run.error !== run.why ? el('p', { class: 'muted' }, run.error) : null);
+/** A message to a run that works; once the run has read it, its words stand in the conversation at that place. */
+function steered(source) {
+  const words = source.read && source.turn ? null : el('p', {}, source.text);
+  return el('div', { class: 'evt', 'data-steer': '' }, words, el('span', {}, receipt(source)));
 }

@@ -8,7 +8,7 @@ import { setAttribute, setText, useIcons } from './dom.js';
 import { moment } from './format.js';
 import { agreed, startFrame } from './frame.js';
 import { activeRun, activeTasks, emptyState, reduce } from './state.js';
-import { many, t, useWords } from './strings.js';
+import { t, useWords } from './strings.js';
 import { faceText, tile } from './task-card.js';
 import { taskFace } from './task-state.js';
 import { followThread } from './thread-socket.js';
@@ -17,6 +17,7 @@ const BANNER_AFTER_MS = 3_000;
 const RAIL_EVERY_MS = 20_000;
 const RAIL_OLDER_MS = 5_000; // what began while the page was on its way is not in its list yet
 const NEAR_END_PIXELS = 120;
+const STANDING_EVERY_MS = 2_500;
 
 const page = JSON.parse(document.getElementById('page').textContent);
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
@@ -33,6 +34,7 @@ startFrame();
 let state = emptyState();
 let scheduled = false;
 let bannerTimer = 0;
+let standing = {}; // run id → why it has not begun
 
 const act = async (path, body) => {
   const answer = await post(`${page.urls.thread}${path}`, body);
@@ -45,10 +47,28 @@ const onRun = (verb) => async (runId) => {
   return ok;
 };
 
+async function stopRun(runId) {
+  const { ok, body } = await act(`runs/${runId}/cancel`);
+  if (ok) sayStopped(body);
+  return ok;
+}
+
+async function steer(runId, text) {
+  return (await act(`runs/${runId}/steer`, { text })).ok;
+}
+
+/** What was told to stop, by name: a person who stops something shall see that it was that and nothing else. */
+function sayStopped({ what = [] }) {
+  const names = what.map(({ kind, agent, title }) => (kind === 'task' ? `${agent}: ${title}` : t(`stopped_${kind}`)));
+  const words = names.length ? t('stopped', { what: names.join(' · ') }) : t('already_ended');
+  tell(words);
+  setText(part('announce'), words);
+}
+
 /** Who answers in a run: the subagent whose thread this is, or the agent it was sent to. */
 const speakerOf = (run) => page.speaker || page.agents[run?.agent]?.label || (!run?.agent || run.agent === page.lead ? t('lead_agent') : run.agent);
 const conversation = new Conversation(part('messages'), {
-  cancel: onRun('cancel'), sendNow: onRun('send-now'), remove: onRun('remove'),
+  cancel: stopRun, steer, goOn: onRun('continue'), sendNow: onRun('send-now'), remove: onRun('remove'),
   pageOf: (threadId) => `${page.urls.chat}${threadId}/`, speakerOf,
 });
 const strip = part('strip') && new Strip(part('strip'));
@@ -82,7 +102,7 @@ function paintAround(now) {
   const waiting = part('waiting');
   const speaking = Object.values(state.messages).some((message) => message.streaming);
   waiting.hidden = run === null || speaking || activeTasks(state).length > 0;
-  if (run) setText(waiting.firstElementChild, runWords(run));
+  if (run) setText(waiting.firstElementChild, (run.status === 'pending' && standing[run.id]) || runWords(run));
   part('to-end').hidden = log.scrollHeight - log.scrollTop - log.clientHeight < 2 * NEAR_END_PIXELS;
 }
 
@@ -152,6 +172,18 @@ async function refreshRail() {
   if (focused) list.querySelector(`a[href="${focused}"]`)?.focus();
 }
 
+/** Ask why what waits waits, as long as something does; a place in line is no event of the log. */
+async function askStanding() {
+  const runs = [activeRun(state), ...activeTasks(state)].filter((item) => item?.status === 'pending').map((item) => item.id);
+  if (!page.thread || document.hidden || runs.length === 0) return conversation.stand({});
+  const answer = await fetch(`${page.urls.thread}standing`, { credentials: 'same-origin' }).catch(() => null);
+  if (!answer?.ok) return undefined;
+  const { runs: standings } = await answer.json();
+  conversation.stand(standings);
+  standing = standings;
+  return schedule();
+}
+
 function showMoments() {
   for (const node of document.querySelectorAll('time[datetime]')) setText(node, moment(node.dateTime, serverNow(), page.language));
 }
@@ -188,10 +220,10 @@ async function start(message) {
   return answer;
 }
 
-part('stop-answer')?.addEventListener('click', () => { const run = activeRun(state); if (run) onRun('cancel')(run.id); });
+part('stop-answer')?.addEventListener('click', () => { const run = activeRun(state); if (run) stopRun(run.id); });
 part('stop-all')?.addEventListener('click', async () => {
   const { ok, body } = await act('stop-all');
-  if (ok) setText(part('announce'), many('stopped', body.stopped));
+  if (ok) sayStopped(body);
 });
 part('rename')?.addEventListener('click', async () => {
   const field = document.getElementById('new-title');
@@ -228,5 +260,6 @@ if (page.thread) {
 showMoments();
 schedule();
 setInterval(tick, 1_000);
+setInterval(askStanding, STANDING_EVERY_MS);
 setInterval(() => { if (!document.hidden) refreshRail(); }, RAIL_EVERY_MS);
 setAttribute(document.documentElement, 'data-ready', 'true');

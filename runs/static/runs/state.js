@@ -29,10 +29,14 @@ const handlers = {
   'run.started': onRunStarted,
   'run.noted': onRunNoted,
   'run.waiting': onRunWaiting,
+  'run.steered': onRunSteered,
+  'run.steer_read': onRunSteerRead,
   'run.ended': onRunEnded,
   'task.created': onTask,
   'task.started': onTask,
   'task.step': onTask,
+  'task.steered': onTask,
+  'task.steer_read': onTask,
   'task.ended': onTask,
 };
 
@@ -63,7 +67,7 @@ function onMessage(state, frame) {
   const id = text(frame.id) || `seq-${frame.seq}`;
   const calls = Array.isArray(frame.calls) ? frame.calls.filter((call) => call && typeof call === 'object') : [];
   const message = {
-    id, role, runId: frame.run_id, at: frame.at, text: text(frame.text), html: text(frame.html), calls, streaming: false,
+    id, role, runId: frame.run_id, at: frame.at, kind: text(frame.kind), text: text(frame.text), html: text(frame.html), calls, streaming: false,
   };
   const callOwner = calls.length ? { ...state.callOwner } : state.callOwner;
   for (const call of calls) callOwner[call.id] = id;
@@ -149,12 +153,27 @@ function onRunWaiting(state, frame) {
   return withRun(state, frame.run_id, { waitingFor: text(frame.waiting_for) });
 }
 
+/** On a task's own page: the message waits here until the transcript has it, with the receipt that says since when. */
+function onRunSteered(state, frame) {
+  return withNote(state, `steer:${text(frame.id)}`, {
+    kind: 'steered', runId: frame.run_id, text: text(frame.text), by: text(frame.by), at: frame.at, turn: 0, read: false,
+  });
+}
+
+function onRunSteerRead(state, frame) {
+  const key = `steer:${text(frame.id)}`;
+  const known = state.notes[key];
+  if (!known) return state;
+  const read = { ...known, read: true, turn: Number.isInteger(frame.turn) ? frame.turn : 0 };
+  return { ...state, notes: { ...state.notes, [key]: read } };
+}
+
 function onRunEnded(state, frame) {
   const before = state.runs[frame.run_id];
   const next = withRun(state, frame.run_id, {
     status: text(frame.status), waitingFor: '', endedAt: frame.at, stopReason: text(frame.stop_reason),
     errorCode: text(frame.error_code), error: text(frame.error), why: text(frame.why),
-    cancelledBy: text(frame.cancelled_by), turns: frame.model_calls ?? 0, tokens: frame.total_tokens ?? null,
+    offer: frame.offer && typeof frame.offer === 'object' ? frame.offer : null, cancelledBy: text(frame.cancelled_by), turns: frame.model_calls ?? 0, tokens: frame.total_tokens ?? null,
   });
   return withEnding(settleUnfinished(next, frame.run_id), frame, before);
 }

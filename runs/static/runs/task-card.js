@@ -25,13 +25,17 @@ export function faceText(face, task) {
 }
 
 export class TaskCard {
-  /** `onCancel(taskId)` resolves to whether the request got through; `pageOf(threadId)` is the task's own page. */
-  constructor(task, { onCancel, pageOf }) {
+  /**
+   * `cancel`, `steer(taskId, text)` and `goOn` resolve to whether the request got through; `pageOf(threadId)` is the
+   * task's own page.
+   */
+  constructor(task, { cancel, steer, goOn, pageOf }) {
     this.task = task;
     this.stopping = false;
     this.open = false;
     this.steps = new Map();
-    this.onCancel = onCancel;
+    Object.assign(this, { onCancel: cancel, onSteer: steer, onGoOn: goOn });
+    this.standing = '';
     this.build(task, pageOf);
   }
 
@@ -54,7 +58,11 @@ export class TaskCard {
     this.cancel = el('button', { class: 'btn danger', type: 'button', onclick: () => this.askToStop() }, icon('stop'), el('span', {}, t('cancel')));
     this.quickCancel = el('button', { class: 'btn ghost icon', type: 'button', title: t('cancel'), onclick: () => this.askToStop() }, icon('stop'));
     this.page = el('a', { class: 'btn ghost', href: pageOf(task.thread) }, icon('open'), t('open'));
-    this.foot = el('footer', {}, this.page, el('span', { class: 'sp' }), this.cancel);
+    this.words = el('input', { type: 'text', autocomplete: 'off', maxlength: 20000, placeholder: t('steer_hint') });
+    this.steer = el('form', { class: 'steer', onsubmit: (event) => { event.preventDefault(); this.sendSteer(); } },
+      this.words, el('button', { class: 'btn ghost', type: 'submit' }, icon('send'), t('steer')));
+    this.goOn = goOnButton(task.id, this.onGoOn);
+    this.foot = el('footer', {}, this.steer, this.page, el('span', { class: 'sp' }), this.cancel);
     this.node = el('article', { class: 'task', id, 'aria-labelledby': `${id}-name`, tabindex: '-1' },
       el('header', {}, tile(task.subagent || task.name), el('h3', { id: `${id}-name` }, this.name, this.title),
         el('div', { class: 'right' }, this.badge, this.elapsed, this.quickCancel, this.toggle), this.now, this.facts),
@@ -74,6 +82,23 @@ export class TaskCard {
     this.paint(this.task, this.paintedAt);
   }
 
+  async sendSteer() {
+    const words = this.words.value.trim();
+    if (!words) return;
+    this.words.disabled = true;
+    const sent = await this.onSteer(this.task.id, words);
+    this.words.disabled = false;
+    if (sent) this.words.value = '';
+    this.words.focus();
+  }
+
+  /** Why a task that has not begun waits: a sentence of the server's, or empty. */
+  stand(sentence) {
+    if (sentence === this.standing) return;
+    this.standing = sentence;
+    if (this.paintedAt !== undefined) this.tick(this.paintedAt);
+  }
+
   /** Show the task as it is; `now` in milliseconds of the server's clock. */
   paint(task, now) {
     this.task = task;
@@ -90,6 +115,8 @@ export class TaskCard {
       setAttribute(button, 'aria-label', t('cancel_task', { title: task.title }));
     }
     this.page.hidden = !task.thread;
+    this.steer.hidden = !running || this.stopping;
+    setAttribute(this.words, 'aria-label', t('steer_task', { title: task.title }));
     this.paintFacts(task);
     this.paintWhy(task, now);
     this.paintDetails(task);
@@ -111,7 +138,7 @@ export class TaskCard {
 
   paintNow(task, face, now) {
     if (task.endedAt !== null) return this.paintSummary(task);
-    if (task.status === 'pending') return this.sayNow('', t('starting'), '');
+    if (task.status === 'pending') return this.sayNow('', this.standing || t('starting'), '');
     const step = currentStep(task);
     if (step === null) return this.sayNow('', t('thinking'), '');
     const [key, n] = ago((now - Date.parse(step.at)) / 1000);
@@ -159,7 +186,8 @@ export class TaskCard {
     setAttribute(this.why, 'class', `why ${WHY[face.kind] ?? 'n'}`);
     const sentence = task.why || task.error;
     this.why.replaceChildren(icon(face.kind === 'warn' ? 'warning' : face.kind === 'bad' ? 'cross' : 'barred'),
-      el('div', {}, sentence ? sentence : el('b', {}, t(headline)), task.error && task.why ? el('p', { class: 'muted' }, task.error) : null));
+      el('div', {}, sentence ? sentence : el('b', {}, t(headline)), task.error && task.why ? el('p', { class: 'muted' }, task.error) : null, this.goOn));
+    offer(this.goOn, task.offer);
   }
 
   paintDetails(task) {
@@ -189,7 +217,34 @@ export class TaskCard {
   }
 }
 
+/** The button that goes on from where a run was stopped; `offer` says with which limit. */
+export function goOnButton(runId, onGoOn) {
+  return el('button', {
+    class: 'btn', type: 'button',
+    onclick: async ({ currentTarget }) => {
+      currentTarget.disabled = true;
+      if (!(await onGoOn(runId))) currentTarget.disabled = false;
+    },
+  }, icon('play'), el('span'));
+}
+
+export function offer(button, limits) {
+  button.hidden = limits === null;
+  const [[name, n] = ['', 0]] = Object.entries(limits ?? {});
+  const words = { max_turns: 'go_on_turns', max_tokens: 'go_on_tokens', timeout_seconds: 'go_on_seconds' }[name] ?? 'go_on';
+  setText(button.lastElementChild, t(words, { n: name === 'max_tokens' ? tokens(n) : name === 'timeout_seconds' ? clock(n) : n }));
+}
+
+/** What became of a message for a run: waits, picked up at a turn, or too late. */
+export function receipt(message) {
+  if (!message.read) return t('steer_waits');
+  return message.turn ? t('steer_read', { n: message.turn }) : t('steer_late');
+}
+
 function stepContent(step) {
+  if (step.kind === 'steer') {
+    return [el('span', { class: 'said' }, el('b', {}, step.by || t('you')), ' ', step.text), el('span', { class: 'd' }, receipt(step))];
+  }
   if (step.kind !== 'tool') return [el('p', {}, step.text)];
   const took = step.endedAt ? (Date.parse(step.endedAt) - Date.parse(step.at)) / 1000 : null;
   const state = step.failed ? t('step_failed') : step.open ? '–' : took === null ? t('step_running') : t('seconds', { n: seconds(took) });

@@ -12,6 +12,8 @@ export function reduceTask(known, frame) {
     case 'task.created': return created(task, frame);
     case 'task.started': return started(task, frame);
     case 'task.step': return stepped(task, frame);
+    case 'task.steered': return steered(task, frame);
+    case 'task.steer_read': return steerRead(task, frame);
     default: return ended(task, frame);
   }
 }
@@ -21,7 +23,7 @@ function unseen(frame) {
     id: frame.task, runId: frame.run_id, callId: '', thread: '', subagent: '', name: '', title: '', prompt: '', model: '',
     maxTurns: null, timeoutSeconds: null, maxTokens: null, status: 'pending', createdAt: frame.at, startedAt: null,
     endedAt: null, attempt: 0, worker: '', turn: 0, tokens: null, steps: [], droppedSteps: 0, lastAt: frame.at,
-    longestPauseSeconds: 0, result: '', html: '', why: '', error: '', stopReason: '', cancelledBy: '', seconds: null,
+    longestPauseSeconds: 0, result: '', html: '', why: '', error: '', stopReason: '', cancelledBy: '', seconds: null, offer: null,
   };
 }
 
@@ -51,6 +53,19 @@ function stepped(task, frame) {
   };
 }
 
+/** A message for the task. Its receipt names the turn that sees it; a receipt without one says that it came too late. */
+function steered(task, frame) {
+  const message = { key: frame.seq, kind: 'steer', id: text(frame.id), text: text(frame.text), by: text(frame.by), at: frame.at, turn: 0, read: false };
+  const [steps, dropped] = trimmed([...task.steps, message]);
+  return { ...task, steps, droppedSteps: task.droppedSteps + dropped };
+}
+
+function steerRead(task, frame) {
+  const id = text(frame.id);
+  const read = (item) => (item.kind === 'steer' && item.id === id ? { ...item, turn: count(frame.turn) ?? 0, read: true } : item);
+  return { ...task, steps: task.steps.map(read) };
+}
+
 function step(frame) {
   return {
     key: frame.seq, call: text(frame.call), kind: text(frame.kind), turn: count(frame.turn) ?? 0, tool: text(frame.tool),
@@ -77,7 +92,7 @@ function ended(task, frame) {
     ...task, status: text(frame.status) || 'error', stopReason: text(frame.stop_reason), error: text(frame.error),
     why: text(frame.why), result: text(frame.result), html: text(frame.html), turn: count(frame.model_calls) ?? task.turn,
     tokens: count(frame.total_tokens) ?? task.tokens, seconds: count(frame.seconds), endedAt: frame.at,
-    cancelledBy: text(frame.cancelled_by),
+    cancelledBy: text(frame.cancelled_by), offer: frame.offer && typeof frame.offer === 'object' ? frame.offer : null,
     steps: task.steps.map((item) => (item.kind === 'tool' && item.endedAt === null ? { ...item, endedAt: frame.at, open: true } : item)),
   };
 }
@@ -116,5 +131,6 @@ export function elapsedSeconds(task, now) {
 
 /** The tool call a running task is in, or its last words. */
 export function currentStep(task) {
-  return task.steps.findLast((item) => item.kind === 'tool' && item.endedAt === null) ?? task.steps.at(-1) ?? null;
+  const own = task.steps.filter((item) => item.kind !== 'steer');
+  return own.findLast((item) => item.kind === 'tool' && item.endedAt === null) ?? own.at(-1) ?? null;
 }

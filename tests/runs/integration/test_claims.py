@@ -301,3 +301,12 @@ def test_a_second_delivery_of_a_run_that_has_ended_does_nothing():
     row = _row(queue.package(run.pk))
     assert not claim().runs
     assert (status(run), OrmQ.objects.filter(pk=row.pk).exists()) == ("success", False)
+
+
+@pytest.mark.django_db
+def test_with_one_free_place_at_a_time_people_are_still_served_in_turn():
+    ada, bob = PersonFactory(), PersonFactory()
+    of_ada = [services.start_run(thread=ThreadFactory(owner=ada), text="hello") for _ in range(9)]
+    of_bob = services.start_run(thread=ThreadFactory(owner=bob), text="hello")
+    served = [one.run.pk for _ in range(4) for one in claim(free=1).runs]
+    assert served == [of_ada[0].pk, of_bob.pk, of_ada[1].pk, of_ada[2].pk]

@@ -75,7 +75,7 @@ async def test_a_refused_verb_leaves_its_neighbours_alone(database):
             for held, text in ((new, "a"), (old, "b"), (new, "c"))
         )
     )
-    assert [type(outcome) for outcome in outcomes] == [type(None), Fenced, type(None)]
+    assert [type(outcome) for outcome in outcomes] == [bool, Fenced, bool]
     assert (await database.call(transcript, run.thread_id))[1:] == ["ai: a", "ai: c"]
 
 
@@ -87,7 +87,7 @@ async def test_a_verb_the_database_refuses_leaves_its_neighbours_alone(database)
         database.write(OpenThread(owner_id=owner_id, thread_id=run.thread_id)),
         database.write(Progress(held=held, entries=[ai("b")])),
     )
-    assert [type(outcome) for outcome in outcomes] == [type(None), IntegrityError, type(None)]
+    assert [type(outcome) for outcome in outcomes] == [bool, IntegrityError, bool]
     assert (await database.call(transcript, run.thread_id))[1:] == ["ai: a", "ai: b"]
 
 
@@ -98,7 +98,7 @@ async def test_a_verb_that_fails_by_our_own_mistake_leaves_its_neighbours_alone(
         database.write(Accident(happen=lambda: {}["missing"])),
         database.write(Progress(held=held, entries=[ai("b")])),
     )
-    assert [type(outcome) for outcome in outcomes] == [type(None), KeyError, type(None)]
+    assert [type(outcome) for outcome in outcomes] == [bool, KeyError, bool]
     assert (await database.call(transcript, run.thread_id))[1:] == ["ai: a", "ai: b"]
 
 

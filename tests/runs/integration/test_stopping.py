@@ -8,12 +8,12 @@ import orjson
 import pytest
 
 from runs import services
-from runs.errors import RunNotFound, ThreadNotFound
-from runs.event_types import EventType
-from runs.lifecycle import Cancel, commit
+from runs.errors import Fenced, RunNotFound, ThreadNotFound
+from runs.event_types import Delta, EventType
+from runs.lifecycle import Cancel, Progress, commit, commit_one
 from runs.models import Event, Run
 from runs.statuses import RunStatus, ThreadStatus
-from tests.runs.acts import claim, claimed, events, finish, start_child, status, transcript
+from tests.runs.acts import ai, claim, claimed, events, finish, lose_lease, start_child, status, transcript
 from tests.runs.invariants import assert_queue_whole, assert_whole
 
 pytestmark = pytest.mark.django_db
@@ -170,12 +170,12 @@ def test_stop_all_ends_everything_and_nothing_that_waited_is_said(thread):
     child = start_child(held)
     for text in ("second", "third"):
         services.start_run(thread=thread, text=text)
-    assert services.stop_all(thread_id=thread.pk, by="lin") == 4
+    assert len(services.stop_all(thread_id=thread.pk, by="lin")) == 4
     assert status(child) == RunStatus.CANCELLED
     finish(held, RunStatus.CANCELLED)
     assert transcript(thread) == ["human: first"]
     assert_whole([thread.pk, child.thread_id])
-    assert services.stop_all(thread_id=thread.pk, by="lin") == 0
+    assert len(services.stop_all(thread_id=thread.pk, by="lin")) == 0
 
 
 def test_stop_all_on_a_thread_that_nobody_executes_leaves_it_idle(thread):
@@ -189,3 +189,38 @@ def test_stop_all_on_a_thread_that_nobody_executes_leaves_it_idle(thread):
 def test_stop_all_on_a_thread_that_does_not_exist_is_refused():
     with pytest.raises(ThreadNotFound):
         services.stop_all(thread_id=uuid4(), by="lin")
+
+
+# --- a run whose worker is gone -----------------------------------------------------------------------------------
+def test_cancelling_a_run_whose_worker_let_its_lease_lapse_ends_it_at_once_with_what_it_had_streamed(thread):
+    run = services.start_run(thread=thread, text="hello")
+    held = claimed(run)
+    commit_one(Progress(held=held, entries=[Delta(id="m", text="Half "), Delta(id="m", text="of it")]))
+    lose_lease(held)
+    assert services.cancel_run(run_id=run.pk, by="lin") is True
+    run.refresh_from_db()
+    assert (run.status, run.cancelled_by) == ("cancelled", "lin")
+    assert transcript(thread)[-1] == "ai: Half of it"
+    thread.refresh_from_db()
+    assert thread.status == ThreadStatus.IDLE
+    assert isinstance(commit([Progress(held=held, entries=[ai("late")])])[0], Fenced)
+    assert_whole([thread.pk])
+    assert_queue_whole()
+
+
+def test_its_reply_that_was_begun_anew_is_kept_from_there(thread):
+    run = services.start_run(thread=thread, text="hello")
+    held = claimed(run)
+    pieces = [Delta(id="m", text="Wrong"), Delta(id="m", text="Right ", restarts=True), Delta(id="m", text="so far")]
+    commit_one(Progress(held=held, entries=pieces))
+    lose_lease(held)
+    services.cancel_run(run_id=run.pk, by="lin")
+    assert transcript(thread)[-1] == "ai: Right so far"
+
+
+def test_a_new_message_is_taken_and_executed_right_after(thread):
+    run = services.start_run(thread=thread, text="hello")
+    lose_lease(claimed(run))
+    services.cancel_run(run_id=run.pk, by="lin")
+    following = services.start_run(thread=thread, text="again")
+    assert [one.run.pk for one in claim().runs] == [following.pk]
