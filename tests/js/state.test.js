@@ -35,6 +35,20 @@ test('pieces of a reply become its settled blocks and the open one, and the mess
   assert.deepEqual([state.messages.m.html, state.messages.m.streaming, state.order], ['<p>m</p>', false, ['message:m']]);
 });
 
+test('a reply without a word and what only the model reads are no part of the conversation', () => {
+  const log = new Log();
+  const said = [log.answer('empty', [], ''), log.frame('message', { id: 's', role: 'system', text: 'summary' }), log.answer('m')];
+  assert.deepEqual(after(said).order, ['message:m']);
+});
+
+test('a reply that is written anew takes the place of what had been shown of it', () => {
+  const log = new Log();
+  const first = log.frame('delta', { id: 'm', first_block: 0, blocks: ['<p>1</p>'], open_html: '<p>2</p>' });
+  const anew = log.frame('delta', { id: 'm', first_block: 0, blocks: [], open_html: '<p>other</p>' });
+  const writing = after([first, anew]).messages.m;
+  assert.deepEqual([writing.blocks, writing.open], [[], '<p>other</p>']);
+});
+
 test('after a drop the whole reply so far takes the place of what was shown', () => {
   const log = new Log();
   const before = after([log.frame('delta', { id: 'm', first_block: 0, blocks: ['<p>1</p>'], open_html: '<p>old</p>' })]);

@@ -80,6 +80,14 @@ def test_the_end_of_a_run_first_shows_the_rest_of_its_unfinished_reply():
     assert frames[0]["open_html"] == "<p>ab</p>\n"
 
 
+def test_a_reply_that_is_written_anew_takes_the_place_of_what_was_shown():
+    feed = Feed()
+    feed.take([delta(1, "First\n\nsecond")], now=10.01)
+    anew = fact(2, Delta(id="m1", text="Other", restarts=True))
+    (frame,) = feed.take([anew, delta(3, " words")], now=11.0)
+    assert (frame["first_block"], frame["blocks"], frame["open_html"]) == (0, [], "<p>Other words</p>\n")
+
+
 def test_events_of_other_kinds_are_never_held_back():
     feed = Feed()
     feed.take([delta(1, "a")], now=10.01)

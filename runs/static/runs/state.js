@@ -75,8 +75,13 @@ function onMessage(state, frame) {
     ...state,
     callOwner,
     messages: { ...state.messages, [id]: message },
-    order: role === 'system' ? state.order : appended(state, `message:${id}`),
+    order: saysNothing(message) ? state.order : appended(state, `message:${id}`),
   };
+}
+
+/** A summary or instruction for the model, or a reply without a word and without a call, which is asked for again. */
+function saysNothing({ role, html, calls }) {
+  return role === 'system' || (role === 'ai' && html === '' && calls.length === 0);
 }
 
 function onToolResult(state, frame) {

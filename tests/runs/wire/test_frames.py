@@ -81,3 +81,35 @@ def test_rows_of_other_runs_say_nothing_but_are_in_the_state():
     assert not frames.ended
     (event,) = events_of(frames.of(reply(3, "hi")).decode())
     assert [message["content"] for message in event.data["messages"]] == ["hello", "hi"]
+
+
+def test_a_reply_that_is_written_anew_begins_anew_for_readers_of_the_text_so_far():
+    frames = Frames(RUN, ["messages"], Position(0))
+    rows = [
+        row(1, EventType.DELTA, id="m", text="one "),
+        row(2, EventType.DELTA, id="m", text="An", restarts=True),
+        row(3, EventType.DELTA, id="m", text="other"),
+        reply(4, "Another"),
+    ]
+    events = events_of("".join(frames.of(one).decode() for one in rows))
+    assert [event.data[0]["content"] for event in events] == ["one ", "An", "Another", "Another"]
+    assert [event.name for event in events] == ["messages/partial"] * 3 + ["messages/complete"]
+
+
+def test_readers_of_chunks_who_can_give_none_back_get_a_reply_that_was_written_anew_as_a_whole():
+    frames = Frames(RUN, ["messages-tuple"], Position(0))
+    rows = [
+        row(1, EventType.DELTA, id="m", text="one "),
+        row(2, EventType.DELTA, id="m", text="Another", restarts=True),
+        reply(3, "Another."),
+    ]
+    events = events_of("".join(frames.of(one).decode() for one in rows))
+    assert [(event.data[0]["type"], event.data[0]["content"]) for event in events] == [
+        ("AIMessageChunk", "one "),
+        ("ai", "Another."),
+    ]
+
+
+def test_a_summary_is_no_step_of_the_agent():
+    frames = Frames(RUN, ["updates", "messages", "messages-tuple"], Position(0))
+    assert frames.of(row(1, EventType.MESSAGE, type="system", name="summary", id="s", content="S")) == b""
