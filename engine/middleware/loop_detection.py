@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from engine.loops import LoopKind, Repetition
+from engine.middleware.names import ANSWER_NOW
 from engine.middleware.reply import (
     Guard,
     Handler,
@@ -30,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 FINAL_TURN = (
     "You went round in circles, so no tool call is run any more in this run. Answer now with what you have, "
-    "and say what is missing. Do not call a tool."
+    f"and say what is missing. {ANSWER_NOW}"
 )
 NOT_RUN = "Not run: it repeats what was done before, and the limit for that is reached. Answer with what you have."
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from engine.middleware.names import ANSWER_NOW
 from engine.middleware.reply import (
     Guard,
     Handler,
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 LAST_TURN = (
     "This is your last turn: after it nothing can be called any more. "
-    "Answer now with what you have, and say what is missing. Do not call a tool."
+    f"Answer now with what you have, and say what is missing. {ANSWER_NOW}"
 )
 
 

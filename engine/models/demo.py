@@ -45,7 +45,7 @@ class DemoChatModel(BaseChatModel):
 
     Words in the request ask for other endings, of the first subagent or, after "lead", of the lead itself:
 
-    - "demo: cut short" (演示：中断): calls `ls` again and again until a limit ends the run;
+    - "demo: cut short" (演示：中断): calls `ls` again and again until a limit ends the run, and says so then;
     - "demo: failed" (演示：失败): the model call fails in the middle of its first reply;
     - "demo: slow" (演示：缓慢): pauses `slow_seconds` in its first reply, to be cancelled or to time out.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from engine.middleware.names import PLATFORM_NOTE
+from engine.middleware.names import ANSWER_NOW, PLATFORM_NOTE
 from engine.models import demo_words as words
 from engine.text import shorten
 
@@ -63,6 +63,11 @@ class Situation:
             yield from (call for call in reply.tool_calls if call["name"] == name)
 
     @property
+    def must_answer(self) -> bool:
+        """Whether the platform asks for the last reply of the run."""
+        return bool(self.since) and str(self.since[-1].text).endswith(ANSWER_NOW)
+
+    @property
     def is_lead(self) -> bool:
         return "task" in self.tools or any(True for _ in self.calls("task"))
 
@@ -82,7 +87,9 @@ def plan(situation: Situation) -> Planned:
     if ending in (Ending.FAILED, Ending.SLOW) and not situation.replies:
         return Planned(words.work_sentence(situation.request, "…"), ending=ending)
     if ending is Ending.CUT_SHORT and "ls" in situation.tools:
-        return Planned(f"({len(situation.replies) + 1})", (("ls", {"path": "."}),))
+        looks = len(situation.replies)
+        said = words.cut_short_sentence(situation.request, looks) if situation.must_answer else f"({looks + 1})"
+        return Planned(said, (("ls", {"path": "."}),))
     if words.is_small_talk(situation.request):
         return Planned(words.greeting(situation.request))
     return _lead(situation) if situation.is_lead else _worker(situation)

@@ -143,6 +143,12 @@ def done_sentence(brief: str, path: str, *, problem: str) -> str:
     return f"Done with “{topic}”. My notes are in `{path}`."
 
 
+def cut_short_sentence(request: str, looks: int) -> str:
+    if is_chinese(request):
+        return f"我查看了 {looks} 次文件夹，没有新的内容，只能到此为止。"
+    return f"I looked at the folder {looks} times and found nothing new, so I stop here."
+
+
 def answer_without_tools(request: str) -> str:
     topic = topic_of(request)
     if is_chinese(request):

@@ -94,6 +94,7 @@ async def test_an_early_end_by_a_limit_can_be_asked_for(family):
     reasons = [context.counters.stop_reason for _, context in family.children]
     assert reasons == ["turn_capped", None, None]
     assert answer.count("| cut short |") == 1
+    assert "I looked at the folder 9 times" in str(family.children[0][0][-1].text)
 
 
 async def test_the_lead_itself_can_be_told_to_fail(family):
