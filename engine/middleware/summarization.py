@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.messages import HumanMessage, SystemMessage
@@ -194,6 +195,8 @@ def _due(request: Request, context: RunContext, rule: SummaryRule) -> int:
     floor_tokens, floor_messages = size_after(history, summary) if summary else (0, 0)
     messages = len(history) if summary is None else len(history) - summary.seen + floor_messages
     limit, size = rule.trigger, context_tokens(request.model)
+    if limit.fraction and size is None:
+        _warn_of_unknown_context(type(request.model).__name__)
     by_tokens = [limit.tokens, int(limit.fraction * size) if limit.fraction and size else None]
     reached = any(_over(tokens, one, floor_tokens) for one in by_tokens) or _over(
         messages, limit.messages, floor_messages
@@ -204,6 +207,15 @@ def _due(request: Request, context: RunContext, rule: SummaryRule) -> int:
 def _over(size: int, trigger: int | None, floor: int) -> bool:
     """Whether the size has come to the trigger, and has grown since the last summary left it at `floor`."""
     return trigger is not None and size >= max(trigger, floor + max(trigger // 2, 1) if floor else 0)
+
+
+@cache
+def _warn_of_unknown_context(model: str) -> None:
+    logger.warning(
+        "summarization.trigger.fraction has no effect for %s, whose context is not known: add"
+        " profile: {max_input_tokens: …} to the model's entry",
+        model,
+    )
 
 
 def context_tokens(model: BaseChatModel) -> int | None:

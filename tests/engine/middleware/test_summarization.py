@@ -153,6 +153,14 @@ async def test_its_words_are_no_piece_of_a_reply():
     assert "SUMMARY" not in "".join(getattr(one, "text", "") for one in outcome.yielded if type(one) is not Summary)
 
 
+async def test_a_fraction_of_a_context_nobody_knows_is_said_to_have_no_effect(caplog):
+    caplog.set_level(logging.WARNING)
+    rule = SummaryRule(trigger=Extent(fraction=0.5), keep=Extent(messages=2))
+    outcome = await play([scripted(turns=8)], context=ruled(rule), messages=[ASKED])
+    assert asked_for(outcome) == []
+    assert "summarization.trigger.fraction has no effect for ScriptedChat" in caplog.text
+
+
 # What survives
 
 
