@@ -92,7 +92,7 @@ function paint() {
   const now = serverNow();
   conversation.paint(state, now);
   paintAround(now);
-  if (atEnd) log.scrollTop = log.scrollHeight;
+  if (atEnd && state.order.length > 0) log.scrollTop = log.scrollHeight; // the welcome is read from its beginning
 }
 
 function paintAround(now) {
