@@ -259,7 +259,8 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
-DATA_UPLOAD_MAX_MEMORY_SIZE = 8 << 20
+DATA_UPLOAD_MAX_MEMORY_SIZE = 8 << 20  # 400.html names it
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000  # a form may offer three lists of 500 names, a list may have all rows ticked
 
 # --- Logs -------------------------------------------------------------------------------------------------------
 LOG_LEVEL = env_choice("LOG_LEVEL", default="warning", choices=("debug", "info", "warning", "error")).upper()

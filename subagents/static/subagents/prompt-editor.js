@@ -3,6 +3,7 @@
 import { characters, fill, grouped, tokens } from './prompt-size.js';
 
 const PAUSE_MS = 150; // counting a large text at every key would be felt
+const UNREADABLE = 5; // times the longest text: the server would not even read a request that large
 
 export function followPrompts(root = document) {
   for (const field of root.querySelectorAll('[data-prompt-editor]')) follow(field);
@@ -26,5 +27,11 @@ function follow(field) {
     timer = setTimeout(measure, PAUSE_MS);
   });
   field.addEventListener('change', measure);
+  field.form?.addEventListener('submit', (event) => {
+    if (field.value.length <= UNREADABLE * longest) return;
+    event.preventDefault();
+    measure();
+    field.focus();
+  });
   measure();
 }

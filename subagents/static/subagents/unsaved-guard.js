@@ -4,7 +4,7 @@ export function guardForm(form) {
   const unsaved = form.hasAttribute('data-unsaved'); // the server gave back what was typed: nothing of it is stored
   const before = contents(form);
   let sending = false;
-  form.addEventListener('submit', () => { sending = true; });
+  form.addEventListener('submit', (event) => { sending = !event.defaultPrevented; });
   addEventListener('pageshow', () => { sending = false; });
   addEventListener('beforeunload', (event) => {
     if (!sending && (unsaved || contents(form) !== before)) event.preventDefault();

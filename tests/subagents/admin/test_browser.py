@@ -105,6 +105,16 @@ async def test_the_size_of_a_prompt_is_counted_while_typing_and_too_long_a_text_
     assert len(await prompt.input_value()) == 200_003
 
 
+async def test_a_text_that_the_server_would_not_read_is_not_sent(tab):
+    page = await opened(tab, page_of("managed-scout"))
+    prompt = page.get_by_label("System prompt")
+    await prompt.evaluate("(field) => { field.value = '研'.repeat(3_000_000); }")
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await expect(prompt).to_be_focused()
+    await expect(page.locator("[data-prompt-size]")).to_contain_text("too long by 2,800,000 characters")
+    assert await prompt.evaluate("(field) => field.value.length") == 3_000_000
+
+
 async def test_a_changed_form_asks_before_it_is_left_and_a_sent_one_does_not(tab):
     page = await opened(tab, page_of("managed-scout"))
     asked: list[str] = []

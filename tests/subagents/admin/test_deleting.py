@@ -34,7 +34,7 @@ def test_the_page_names_the_custom_agents_concerned_and_says_what_happens_to_the
     agent("other", allowed_subagents=["bash"])
     page = text_of(DELETE)
     assert "1 custom agent names it. It keeps the name, shows it as missing" in " ".join(page.split())
-    assert "<strong>Deep <research></strong> <code>researcher</code>" in page
+    assert "Deep <research></a> <code>researcher</code>" in page
     assert "<code>free</code>" not in page
     assert "<code>other</code>" not in page
 

@@ -124,6 +124,12 @@ def test_a_prompt_of_three_megabytes_is_an_error_with_the_limit_and_is_kept(admi
     assert form_of(answer, "name")["system_prompt"] == [prompt]
 
 
+def test_what_is_too_large_to_be_read_is_answered_in_words(admin_client: Client):
+    answer = admin_client.post(ADD, {**NEW, "system_prompt": "x" * (9 << 20)})
+    assert answer.status_code == 400
+    assert "larger than the 8 MB that are read at once" in text(answer)
+
+
 def test_saving_and_going_on_editing_stays_on_the_page(admin_client: Client):
     answer = send(admin_client, ADD, button="_continue", **NEW)
     assert answer["Location"] == page_of("managed-scout")
