@@ -23,6 +23,9 @@ from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import URLRouter  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 from django.conf import settings  # noqa: E402
+from django.core.handlers.asgi import ASGIHandler  # noqa: E402
+from django.core.signals import request_finished  # noqa: E402
+from django.db import connections  # noqa: E402
 
 from runs.agent_protocol.access import close_database  # noqa: E402
 from runs.agent_protocol.asgi import application as _agent_protocol  # noqa: E402
@@ -31,6 +34,14 @@ from runs.routing import websocket_urlpatterns  # noqa: E402
 
 # WhiteNoise hands files over as plain iterators; Django reads them in a thread and says so at each first file.
 warnings.filterwarnings("ignore", "StreamingHttpResponse must consume synchronous iterators", Warning)
+
+
+def _let_go(**_signal: Any) -> None:
+    """Each request has a thread of its own, so nobody else can use the connection that it would leave open."""
+    connections.close_all()
+
+
+request_finished.connect(_let_go, sender=ASGIHandler, dispatch_uid="asgi-connections")
 
 type_scope = dict[str, Any]
 type_receive = Callable[[], Awaitable[dict[str, Any]]]
