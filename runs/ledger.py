@@ -13,9 +13,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection, transaction
-from django.utils import timezone
 
-from runs import queue, rows, transcript
+from runs import clock, queue, rows, transcript
 from runs.doorbell import Ring, ring_at_commit
 from runs.errors import Fenced, IllegalMove
 from runs.event_types import EventType, Fact
@@ -62,7 +61,8 @@ class Ledger:
         try:
             # Waiting for a lock is where deadlocks and lost connections show; no __exit__ follows a failed __enter__.
             queue.lock(self._wanted_queue_rows)
-            self.now: datetime = timezone.now()
+            clock.look()
+            self.now: datetime = clock.now()
             self.threads: dict[UUID, Thread]
             self.runs: dict[UUID, Run]
             with rows.in_one_go():

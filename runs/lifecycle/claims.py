@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, connection, transaction
-from django.utils import timezone
 
-from runs import queue
+from runs import clock, queue
 from runs.ledger import Ledger
 from runs.lifecycle.commit import Held
 from runs.lifecycle.ending import Ending, cancel_code, end, settle_unattended
@@ -48,7 +47,8 @@ class Claims:
 
 def claim(*, free: int, most: int, workers: int, worker: str, lease_seconds: float, max_attempts: int) -> Claims:
     """Lease up to a fair share of the waiting rows and move their runs to running under a new fence."""
-    now = timezone.now()
+    clock.look()
+    now = clock.now()
     waiting = queue.candidates(now)
     count = queue.fair_share(len(waiting), workers=workers, free=free, most=most)
     busy = queue.under_way(now) if queue.is_contended(waiting, count) else None
@@ -148,7 +148,7 @@ def _given_up(run: Run, lost_workers: int) -> Ending:
 
 def renew(held: Mapping[int, datetime], lease_seconds: float) -> tuple[set[int], datetime]:
     """Extend this process's leases. Returns the queue ids that are still ours and the new lock as stored."""
-    lock = timezone.now() + timedelta(seconds=lease_seconds)
+    lock = clock.now() + timedelta(seconds=lease_seconds)
     return queue.renew(held, lock), lock
 
 

@@ -11,8 +11,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from django.utils import timezone
-
 from engine.agent import (
     Step,
     Summary,
@@ -31,7 +29,7 @@ from engine.ports import ChildCall, Counters, RunContext
 from engine.stop import StopReason
 from engine.text import clean
 from engine.wire import from_wire, summary_from_wire, summary_to_wire, to_wire
-from runs import services
+from runs import clock, services
 from runs.errors import Fenced, Steered
 from runs.group_commit import NO_DATABASE
 from runs.lifecycle import Ending, Finish, HandOver, Progress, ReadSteers
@@ -130,8 +128,8 @@ class Execution:
             return self._fault(fault)
 
     async def _think_until_deadline(self, plan: plans.Plan) -> Ending:
-        started = self._row.started_at or timezone.now()
-        left = started + timedelta(seconds=plan.limits.timeout_seconds) - timezone.now()
+        started = self._row.started_at or clock.now()
+        left = started + timedelta(seconds=plan.limits.timeout_seconds) - clock.now()
         try:
             async with asyncio.timeout(max(0.0, left.total_seconds())) as deadline:
                 return await self._think(plan)

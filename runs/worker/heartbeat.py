@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.utils import timezone
-
+from runs import clock
 from runs.models import WorkerHeartbeat
 
 
 def beat(name: str, slots: int, running: int, waiting: int, gone_after_seconds: float) -> int:
     """Write this worker's row. Returns how many workers live, this one included."""
-    now = timezone.now()
+    now = clock.now()
     WorkerHeartbeat.objects.update_or_create(
         name=name,
         defaults={"slots": slots, "running": running, "waiting": waiting, "seen_at": now},

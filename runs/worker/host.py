@@ -14,9 +14,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django.utils import timezone
-
-from runs import queue
+from runs import clock, queue
 from runs.doorbell import Doorbell, Ring
 from runs.group_commit import NO_DATABASE, GroupCommit
 from runs.lifecycle import claims
@@ -118,7 +116,7 @@ class RunHost:
     async def start_children(self, calls: starting.Calls) -> list[starting.Started | str | Exception]:
         """Start the children of one reply. A fair share begins here at once, the others go through the queue."""
         count = self._reserve(len(calls.asked))
-        lock = timezone.now() + timedelta(seconds=self._lease_seconds)
+        lock = clock.now() + timedelta(seconds=self._lease_seconds)
         begun: list[Ready] = []
         try:
             async with self._taking_up():

@@ -23,7 +23,7 @@ from engine.sandbox.workspace import Workspace
 from engine.text import clean, clean_json
 from engine.tools.names import BASH
 from engine.tools.registry import allowed_tools
-from runs import queue
+from runs import clock, queue
 from runs.doorbell import Ring, ring_at_commit
 from runs.event_types import RunNoted
 from runs.models import Run
@@ -279,5 +279,5 @@ def tree_tokens(root_id: UUID) -> int:
 def release_lease(queue_id: int) -> None:
     """Let another worker take the run now, and tell all of them."""
     with transaction.atomic():
-        queue.release([queue_id], timezone.now())
+        queue.release([queue_id], clock.now())
         ring_at_commit(Ring(queue=True))

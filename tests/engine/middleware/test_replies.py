@@ -183,3 +183,19 @@ async def test_a_sound_result_says_nothing_of_replacements():
     outcome = await play([Say(calls=[("echo", {"text": r"\u0000"})]), "ok"])
     assert outcome.results[0].content == r"echo \u0000"
     assert "additional_kwargs" not in to_wire(outcome.results[0])
+
+
+@tool
+async def flood(text: str) -> str:
+    """Answer more than any model can read."""
+    return text + "x" * 2_000_000 + " end"
+
+
+async def test_a_result_of_any_tool_is_cut_before_it_enters_the_history():
+    outcome = await play([Say(calls=[("flood", {"text": "begin "})]), "ok"], tools=(flood,))
+    (result,) = outcome.results
+    assert len(result.content) <= 200_000
+    assert result.content.startswith("begin ")
+    assert result.content.endswith(" end")
+    assert result.content.count("characters cut") == 1
+    assert outcome.model.seen[-1].messages[-1].content == result.content

@@ -18,7 +18,7 @@ from runs.ledger import Ledger
 from runs.lifecycle import Progress, claims, commit
 from runs.models import Run, Thread
 from runs.statuses import RunStatus
-from tests.runs.acts import ai, claim, claimed, say, start_child, transcript
+from tests.runs.acts import ai, claim, claimed, finish, say, start_child, transcript
 from tests.runs.factories import ThreadFactory, started
 from tests.runs.invariants import assert_whole
 
@@ -226,3 +226,24 @@ def _until_somebody_waits_for_a_lock() -> None:
             if cursor.fetchone()[0]:
                 return
     raise AssertionError("nobody waits for a lock")
+
+
+@committed
+def test_workers_that_claim_and_finish_two_hundred_runs_at_once_meet_no_error():
+    runs = [started() for _ in range(200)]
+
+    def work(name: str) -> int:
+        finished = 0
+        while Run.objects.filter(status=RunStatus.PENDING).exists():
+            for one in claim(worker=name, most=5).runs:
+                say(one.held, "working")
+                finish(one.held, answer="done")
+                finished += 1
+        return finished
+
+    counts = _together(*(lambda name=f"w{n}": work(name) for n in range(8)))
+    assert all(isinstance(count, int) for count in counts), counts
+    assert sum(counts) == 200
+    assert Run.objects.filter(status=RunStatus.SUCCESS, attempt=1).count() == 200
+    assert not OrmQ.objects.exists()
+    assert_whole([run.thread_id for run in runs[:20]])

@@ -9,7 +9,7 @@ import pytest
 
 from runs import services
 from runs.event_types import EventType
-from runs.statuses import RunStatus
+from runs.statuses import ErrorCode, RunStatus
 from tests.runs.workers.house import Worker
 from tests.scripted_model import scripts
 from tests.site.processes import alive, eventually
@@ -128,3 +128,31 @@ def test_a_run_whose_usage_nobody_reported_counts_as_unknown_and_not_as_nothing(
     (told,) = house.events(run, EventType.RUN_ENDED)
     assert told.get("total_tokens") is None
     assert json.dumps(told)
+
+
+def test_the_words_that_came_with_a_call_reach_the_lead_when_the_last_reply_is_blank(house: House):
+    child = scripts.script({"calls": [LOOK], "text": "ANSWER"}, {"text": "  "})
+    lead = house.answer(scripts.delegate_to([child])[1])
+    assert lead.status == RunStatus.SUCCESS
+    (run,) = house.children(lead)
+    assert (run.status, run.error_code) == (RunStatus.ERROR, ErrorCode.NO_ANSWER)
+    (result,) = house.results(lead)
+    assert result["artifact"]["subagent_status"] == "failed"
+    assert str(result["content"]).endswith("What it had written until then:\nANSWER")
+
+
+def test_a_long_result_is_cut_once_and_says_so_once(house: House, model: ScriptedModel):
+    text = "head " + "x" * 60_000 + " tail"
+    child = scripts.says(text)
+    lead_id, prompt = scripts.delegate_to([child])
+    lead = house.answer(prompt)
+    (run,) = house.children(lead)
+    (result,) = house.results(lead)
+    seen = str(result["content"])
+    assert len(seen) < 25_000
+    assert (seen.count("characters cut"), seen.count("This result was shortened")) == (1, 1)
+    assert seen.startswith("head ")
+    assert " tail" in seen
+    assert house.said(run) == text
+    (message,) = [one for one in model.calls_of(lead_id)[-1].messages if one["role"] == "tool"]
+    assert message["content"] == seen
