@@ -37,6 +37,7 @@ def test_a_daily_schedule_keeps_its_hour_when_the_clocks_change(
     assert len({run.utcoffset() for run in runs}) == 2
 
 
+@pytest.mark.django_db(transaction=True)  # the scheduler closes its connection
 def test_a_schedule_that_was_missed_runs_once_and_not_once_for_each_time():
     long_ago = timezone.now() - timedelta(hours=1)
     schedule("builtins.print", schedule_type=Schedule.MINUTES, minutes=1, next_run=long_ago, name="every minute")
