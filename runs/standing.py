@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db.models import F, Sum
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from runs import queue
+from runs import clock, queue
 from runs.explain import Explanation, explain
 from runs.models import Run, WorkerHeartbeat
 from runs.statuses import ENDED, RunStatus, WaitingFor
@@ -55,7 +54,7 @@ class Standing:
 def standings(run_ids: Collection[UUID]) -> dict[UUID, Standing]:
     """Those of these runs that have not begun and why. Two small questions, whatever waits."""
     pending = dict(Run.objects.filter(pk__in=run_ids, status=RunStatus.PENDING).values_list("pk", "queue_id"))
-    places = queue.places([pk for pk, queue_id in pending.items() if queue_id is not None], timezone.now())
+    places = queue.places([pk for pk, queue_id in pending.items() if queue_id is not None], clock.now())
     reason = _reason() if places else Reason.SOON
     found = {pk: Standing(reason, place) for pk, place in places.items()}
     behind = {pk: Standing(Reason.BEHIND) for pk, queue_id in pending.items() if queue_id is None}
@@ -63,7 +62,7 @@ def standings(run_ids: Collection[UUID]) -> dict[UUID, Standing]:
 
 
 def _reason() -> Reason:
-    since = timezone.now() - timedelta(seconds=2 * settings.LEASE_SECONDS)
+    since = clock.now() - timedelta(seconds=2 * settings.LEASE_SECONDS)
     living = WorkerHeartbeat.objects.filter(seen_at__gte=since)
     free = living.aggregate(free=Sum(F("slots") - F("running") + F("waiting")))["free"]
     if free is None:
@@ -116,7 +115,7 @@ def _waiting(run: Run) -> Explanation | None:
 
 
 def _working(run: Run) -> Explanation:
-    if queue.lapsed(run.queue_id, timezone.now()):
+    if queue.lapsed(run.queue_id, clock.now()):
         return Explanation(
             what=_("Its worker %(worker)s has not been heard of; the next free one goes on with it.")
             % {"worker": run.worker},
