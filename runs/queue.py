@@ -247,6 +247,15 @@ def release(queue_ids: Iterable[int], now: datetime) -> None:
     OrmQ.objects.filter(pk__in=list(queue_ids)).update(lock=now)
 
 
+def shorten_leases(now: datetime, *, longest_seconds: float) -> int:
+    """Bring leases back that lie further ahead than any reaches: the clock was set back since they were given.
+
+    Without this, rows that nobody holds could not be taken until the clock has caught up. Returns how many there were.
+    """
+    beyond = OrmQ.objects.filter(key=Conf.CLUSTER_NAME, lock__gt=now + timedelta(seconds=longest_seconds))
+    return beyond.update(lock=now + timedelta(seconds=longest_seconds / 2))
+
+
 def postpone(queue_id: int, now: datetime, seconds: float) -> None:
     OrmQ.objects.filter(pk=queue_id).update(lock=now + timedelta(seconds=seconds))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.db.models import Exists, OuterRef, Q
 
-from runs import queue
+from runs import clock, queue
 from runs.ledger import Ledger
 from runs.lifecycle import Cancel, commit
 from runs.lifecycle.start import its_turn
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 _MOST_PER_SWEEP = 50
+_LONGEST_LEASES = 4
 
 
 def sweep() -> None:
     _cancel_orphans()
     _restore_queue_rows()
+    queue.shorten_leases(clock.now(), longest_seconds=_LONGEST_LEASES * settings.LEASE_SECONDS)
 
 
 def _cancel_orphans() -> None:
@@ -60,6 +63,7 @@ def _without_queue_row() -> list[tuple[UUID, UUID]]:
         .exclude(pk=OuterRef("pk"))
     )
     lost = Run.objects.active().filter(queue_id__isnull=False).exclude(queue_id__in=queue.known_ids())
-    stuck = Run.objects.filter(first_in_line, status=RunStatus.PENDING, queue_id__isnull=True)
+    # Running without a row is what rows changed by hand or by another version leave: nobody would ever notice it.
+    stuck = Run.objects.filter(first_in_line | Q(status=RunStatus.RUNNING), status__in=ACTIVE, queue_id__isnull=True)
     rows = list(lost.values_list("pk", "thread_id")[:_MOST_PER_SWEEP])
     return [*rows, *stuck.values_list("pk", "thread_id")[:_MOST_PER_SWEEP]]

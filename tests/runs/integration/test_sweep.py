@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django_q.models import OrmQ
 
-from runs import services
+from runs import clock, services
 from runs.models import Run, Thread
 from runs.statuses import RunStatus
 from runs.worker.sweep import sweep
@@ -97,3 +99,31 @@ def test_of_messages_that_came_in_one_commit_only_the_first_gets_the_turn():
 def test_an_empty_database_needs_no_repair():
     sweep()
     assert not Thread.objects.exists()
+
+
+def test_a_run_that_says_running_without_a_queue_row_is_continued_as_after_a_lost_worker():
+    run = started()
+    claimed(run)
+    OrmQ.objects.all().delete()
+    Run.objects.filter(pk=run.pk).update(queue_id=None)
+    sweep()
+    (again,) = claim(worker="w2").runs
+    assert (again.run.pk, again.run.attempt, again.run.lost_workers) == (run.pk, 2, 1)
+    assert_whole([run.thread_id])
+    assert_queue_whole()
+
+
+def test_after_the_clock_was_set_back_what_waits_is_taken_again(settings):
+    """On SQLite the machine's clock is the database's; a queue row from the future must not wait for it."""
+    started()
+    OrmQ.objects.update(lock=clock.now() + timedelta(hours=1))
+    assert not claim().runs
+    sweep()
+    assert OrmQ.objects.get().lock <= clock.now() + timedelta(seconds=2 * settings.LEASE_SECONDS)
+
+
+def test_a_lease_of_ordinary_length_is_left_alone():
+    claimed(started())
+    lock = OrmQ.objects.get().lock
+    sweep()
+    assert OrmQ.objects.get().lock == lock
