@@ -48,7 +48,7 @@ So price looks like the cause there, *not elsewhere*."""
 
 
 def task(log: LogWriter, run_id: Any, call: str, name: str, label: str, title: str, **more: Any) -> str:
-    task_id = str(uuid4())
+    task_id = more.pop("task", str(uuid4()))
     created = TaskCreated(
         task=task_id,
         thread=str(uuid4()),
