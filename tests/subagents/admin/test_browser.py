@@ -172,7 +172,7 @@ async def test_a_form_says_at_once_that_somebody_else_has_saved(tab):
     await expect(page.get_by_text("Somebody else has saved this subagent")).to_be_visible(timeout=SEEN_WITHIN_MS)
     await expect(page.get_by_label("Display name")).to_have_value("Mine")
     await page.get_by_role("button", name="Save", exact=True).click()
-    await expect(page.get_by_role("alert")).to_contain_text("robot saved on")
+    await expect(page.get_by_role("alert")).to_contain_text("Saved by robot (")
     await expect(page.get_by_label("Turns at most")).to_have_value("7")
     await page.get_by_role("button", name="Save", exact=True).click()
     await page.wait_for_url(f"**{LIST}")

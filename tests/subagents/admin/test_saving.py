@@ -279,7 +279,7 @@ def test_a_stale_save_is_refused_and_says_who_changed_what_and_keeps_what_was_ty
     assert answer.status_code == 409
     assert stored("scout") == theirs
     shown = text(answer)
-    assert "somebody else saved on" in shown
+    assert "Saved by somebody else (" in shown
     for fact in ("Does scout.", "Looks elsewhere.", "5 turns", "20 turns", "all of the lead's tools", "ls"):
         assert fact in shown
     kept = form_of(answer, "tools-choice")
