@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.contrib import admin
-from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group, User
 from django.templatetags.static import static
 from django.urls import reverse
@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from deerflow_site import keys_page  # noqa: F401 - registers itself
 from deerflow_site.login import LoginForm
+from deerflow_site.people import GuardedUserAdmin
 from subagents.adminkit import IS_UNFOLD, ModelAdmin
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _in_our_skin(model: type[Model], stock: type[admin.ModelAdmin[Any]], forms: 
     admin.site.register(model, type(stock.__name__, (stock, ModelAdmin), forms))
 
 
-_in_our_skin(User, UserAdmin, _USER_FORMS)
+_in_our_skin(User, GuardedUserAdmin, _USER_FORMS)
 _in_our_skin(Group, GroupAdmin, {})
 for _model in apps.get_app_config("django_q").get_models():
     if admin.site.is_registered(_model):
