@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from argparse import RawDescriptionHelpFormatter
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -66,7 +67,12 @@ class VerbCommand(BaseCommand):
     def execute(self, *args: Any, **options: Any) -> Any:
         if os.environ.get("NO_COLOR") and not options.get("force_color"):
             options["no_color"] = True
-        return super().execute(*args, **options)
+        try:
+            return super().execute(*args, **options)
+        except BrokenPipeError:
+            # Whoever reads has seen enough, as with `| head`; nothing may be written to it at exit either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(Exit.FAILED)
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["json"]:
@@ -78,8 +84,9 @@ class VerbCommand(BaseCommand):
         self.stdout.write(json.dumps(clean_json(value), ensure_ascii=False, allow_nan=False))
 
     def lines(self, *lines: str) -> None:
+        """Write lines without what a terminal would obey: names and texts are whatever somebody wrote."""
         for line in lines:
-            self.stdout.write(clean(line))
+            self.stdout.write(_one_line(line))
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Write columns as wide as their widest cell, the last one open-ended."""
@@ -101,5 +108,5 @@ def _epilog(commands: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """A cell without line breaks and escape sequences: names and descriptions are whatever somebody wrote."""
+    """The text without line breaks and escape sequences."""
     return "".join(letter if letter.isprintable() else " " for letter in clean(text))

@@ -45,7 +45,7 @@ def check_subagents(**_kwargs: Any) -> list[CheckMessage]:
         *(_of_problem(problem) for problem in now.problems),
         *(message for entry in now.catalogue.entries for message in _of_entry(entry)),
         *(message for agent in now.agents for message in _of_agent(agent)),
-        *_unused_overrides(now),
+        *(Warning(text, id="subagents.W007") for text in unused_overrides(now)),
     ]
 
 
@@ -76,9 +76,10 @@ def _of_agent(entry: AgentEntry) -> Iterator[CheckMessage]:
         yield Warning(f"{label}: {warning}", id="subagents.W006")
 
 
-def _unused_overrides(now: registry.Registry) -> Iterator[CheckMessage]:
+def unused_overrides(now: registry.Registry) -> Iterator[str]:
+    """Say which overrides of config.yaml name no subagent."""
     names = {entry.name for entry in now.catalogue.entries}
+    path = Path(settings.CONFIG_FILE).name
     for name in now.config.subagents.agents:
         if name not in names:
-            path = Path(settings.CONFIG_FILE).name
-            yield Warning(f"{path} {note('unused_override', name=name)}", id="subagents.W007")
+            yield f"{path} {note('unused_override', name=name)}"

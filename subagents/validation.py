@@ -163,7 +163,7 @@ def _too_long(written: Mapping[Any, object]) -> list[Fault]:
 
 
 def _fault(error: ErrorDetails, fields: tuple[str, ...]) -> Fault:
-    path = ".".join(_path(step) for step in error["loc"]) if error["loc"] else ""
+    path = format_path(tuple(step if isinstance(step, int) else str(step) for step in error["loc"]))
     if error["type"] == "missing":
         return Fault(path, "this field is required")
     if error["type"] == "extra_forbidden":
@@ -173,8 +173,7 @@ def _fault(error: ErrorDetails, fields: tuple[str, ...]) -> Fault:
         return Fault(path, f"{cause}, got {_shown(error['input'])}")
     if cause is not None:
         return Fault(path, str(cause))
-    kind = "a list of names or null" if error["type"] == "tuple_type" else "an object or null"
-    return Fault(path, f"expected {kind}, got {_shown(error['input'])}")
+    return Fault(path, f"expected an object or null, got {_shown(error['input'])}")
 
 
 def _path(key: object) -> str:

@@ -187,4 +187,12 @@ EnvironmentName = Annotated[str, BeforeValidator(_environment_name), _text(200)]
 # What may hold a secret is left out of every repr.
 Headers = Annotated[Mapping[HeaderName, HeaderValue], Field(default_factory=dict, repr=False)]
 Environment = Annotated[Mapping[EnvironmentName, Words], Field(default_factory=dict, repr=False)]
-Names = tuple[Line, ...]
+
+
+def _is_a_list(value: object) -> object:
+    if not isinstance(value, list | tuple):
+        raise Expected("expected a list of names or null")
+    return value
+
+
+Names = Annotated[tuple[Line, ...], BeforeValidator(_is_a_list)]

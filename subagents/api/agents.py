@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.response import Response
 
 from access.api.permissions import Need
-from subagents import registry
+from subagents import registry, usage
 from subagents.api import examples, shapes
 from subagents.api import serializers as body
 from subagents.api.described import IF_MATCH, operation
@@ -18,7 +18,10 @@ from subagents.api.views import CHANGE, READ, KindView
 from subagents.kinds import AGENT
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from subagents.agent_entries import AgentEntry
+    from subagents.usage import Use
 
 _VIEW = Need(READ, ("subagents.view_customagent",))
 _ADD = Need(CHANGE, ("subagents.add_customagent",))
@@ -45,8 +48,11 @@ class AgentsView(KindView):
     def find(self, name: str) -> AgentEntry | None:
         return next((entry for entry in registry.current().agents if entry.name == name), None)
 
-    def shape(self, entry: AgentEntry) -> dict[str, Any]:
-        return shapes.agent(entry, may_read_prompt=self.may_read_prompt)
+    def uses(self, names: list[str]) -> Mapping[str, Use]:
+        return usage.agents_last_used(names)
+
+    def shape(self, entry: AgentEntry, use: Use | None) -> dict[str, Any]:
+        return shapes.agent(entry, may_read_prompt=self.may_read_prompt, use=use)
 
     def version_of(self, entry: AgentEntry) -> str | None:
         return entry.agent.version
@@ -67,7 +73,7 @@ class Agents(AgentsView):
         query = asked(request, AgentQuery)
         found = [entry for entry in registry.current().agents if _wanted(entry, query)]
         shown, around = page_of(request, ordered(found, query.get("ordering"), _ORDERS), query)
-        return Response({**around, "results": [self.shape(entry) for entry in shown]})
+        return Response({**around, "results": self.shapes(shown)})
 
     @operation(
         "Create a custom agent",

@@ -41,6 +41,8 @@ SUBAGENT: Final[dict[str, Any]] = {
     "overridden": [],
     "version": "1",
     "updated_at": "2026-01-05T09:30:00Z",
+    "last_used_at": "2026-01-06T08:00:00Z",
+    "recent_runs": 12,
     "definition": DOCUMENT,
     "effective": EFFECTIVE,
 }
@@ -73,6 +75,8 @@ AGENT: Final[dict[str, Any]] = {
     "editable": True,
     "version": "1",
     "updated_at": "2026-01-05T09:30:00Z",
+    "last_used_at": "2026-01-06T08:00:00Z",
+    "recent_runs": 12,
     "definition": AGENT_DOCUMENT,
     "resolved_subagents": ["researcher"],
     "missing_subagents": [],

@@ -106,6 +106,8 @@ class Standing(Shape):
     problems = names(help_text="Of an entry that cannot be read, each with its place.")
     version = serializers.CharField(allow_null=True, help_text="Opaque. In quotes it is the ETag.")
     updated_at = serializers.DateTimeField(allow_null=True)
+    last_used_at = serializers.DateTimeField(allow_null=True)
+    recent_runs = serializers.IntegerField(help_text="Runs in the last seven days.")
 
 
 class Subagent(Standing):

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from subagents.layers import Layer
     from subagents.models import Revision
     from subagents.notes import Note
+    from subagents.usage import Use
 
 PROMPT: Final = "system_prompt"
 
 
-def subagent(entry: Entry, *, may_read_prompt: bool, layers: bool = False) -> dict[str, Any]:
+def subagent(entry: Entry, *, may_read_prompt: bool, layers: bool = False, use: Use | None = None) -> dict[str, Any]:
     """One entry of the catalogue. An invalid one has no values, only its problems."""
     definition = entry.definition
     shape: dict[str, Any] = {
@@ -34,6 +35,7 @@ def subagent(entry: Entry, *, may_read_prompt: bool, layers: bool = False) -> di
         "overridden": list(entry.overridden),
         "version": definition.version,
         "updated_at": definition.updated_at,
+        **_used(use),
         "definition": None,
         "effective": None,
     }
@@ -77,7 +79,7 @@ def layers_of(entry: Entry, *, may_read_prompt: bool) -> dict[str, Any]:
     }
 
 
-def agent(entry: AgentEntry, *, may_read_prompt: bool) -> dict[str, Any]:
+def agent(entry: AgentEntry, *, may_read_prompt: bool, use: Use | None = None) -> dict[str, Any]:
     """One custom agent, with what its scope gives at this moment."""
     readable = not entry.problems
     return {
@@ -86,6 +88,7 @@ def agent(entry: AgentEntry, *, may_read_prompt: bool) -> dict[str, Any]:
         "editable": True,
         "version": entry.agent.version,
         "updated_at": entry.agent.updated_at,
+        **_used(use),
         "definition": _without_prompt(AGENT.to_plain(entry.agent), may_read_prompt) if readable else None,
         "resolved_subagents": list(entry.resolved),
         "missing_subagents": list(entry.missing),
@@ -110,6 +113,10 @@ def changes(found: Mapping[str, Any], *, may_read_prompt: bool) -> dict[str, Any
         field: (None, None) if field in {PROMPT, "unreadable"} and not may_read_prompt else values
         for field, values in found.items()
     }
+
+
+def _used(use: Use | None) -> dict[str, Any]:
+    return {"last_used_at": use.at if use else None, "recent_runs": use.recent_runs if use else 0}
 
 
 def notes(found: Iterable[Note]) -> list[dict[str, str]]:

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from access.api.permissions import Need
-from subagents import registry, services
+from subagents import registry, services, usage
 from subagents.admin.rows import search
 from subagents.api import examples, shapes
 from subagents.api import serializers as body
@@ -21,7 +21,10 @@ from subagents.errors import ReadOnly
 from subagents.kinds import SUBAGENT
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from subagents.catalogue import Entry
+    from subagents.usage import Use
 
 _VIEW = Need(READ, ("subagents.view_managedsubagent",))
 _ADD = Need(CHANGE, ("subagents.add_managedsubagent",))
@@ -56,9 +59,12 @@ class SubagentsView(KindView):
             return catalogue.holder(name)
         return next((entry for entry in catalogue.entries if (entry.name, entry.source) == (name, source)), None)
 
-    def shape(self, entry: Entry) -> dict[str, Any]:
+    def uses(self, names: list[str]) -> Mapping[str, Use]:
+        return usage.last_used(names)
+
+    def shape(self, entry: Entry, use: Use | None) -> dict[str, Any]:
         layers = self.asked.get("expand") == "layers"
-        return shapes.subagent(entry, may_read_prompt=self.may_read_prompt, layers=layers)
+        return shapes.subagent(entry, may_read_prompt=self.may_read_prompt, layers=layers, use=use)
 
     def version_of(self, entry: Entry) -> str | None:
         return entry.definition.version
@@ -93,7 +99,7 @@ class Subagents(SubagentsView):
         ]
         found = ordered(found, self.asked.get("ordering"), SUBAGENT_ORDERS)
         shown, around = page_of(request, found, self.asked)
-        return Response({**around, "results": [self.shape(entry) for entry in shown]})
+        return Response({**around, "results": self.shapes(shown)})
 
     @operation(
         "Create a managed subagent",

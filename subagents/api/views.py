@@ -21,7 +21,10 @@ from subagents.errors import StaleVersion, SubagentsError
 from subagents.services import Actor
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from subagents.kinds import Kind
+    from subagents.usage import Use
 
 READ, CHANGE = Scope.READ, Scope.ADMIN
 _MOST_AT_ONCE = 500
@@ -52,8 +55,17 @@ class KindView(ApiView):
         """The entry of this name, or None."""
         raise NotImplementedError
 
-    def shape(self, entry: Any) -> dict[str, Any]:
+    def shape(self, entry: Any, use: Use | None) -> dict[str, Any]:
         raise NotImplementedError
+
+    def uses(self, names: list[str]) -> Mapping[str, Use]:
+        """When those of these names were last used that ever were; one query."""
+        raise NotImplementedError
+
+    def shapes(self, entries: Iterable[Any]) -> list[dict[str, Any]]:
+        shown = list(entries)
+        uses = self.uses([entry.name for entry in shown])
+        return [self.shape(entry, uses.get(entry.name)) for entry in shown]
 
     def version_of(self, entry: Any) -> str | None:
         raise NotImplementedError
@@ -78,12 +90,12 @@ class KindView(ApiView):
     def answer(self, name: str, status: int = 200, **headers: str) -> Response:
         """The entry as it is now, after a change."""
         entry = self.entry(name)
-        return Response(self.shape(entry), status=status, headers={**etag(self.version_of(entry)), **headers})
+        return Response(self.shapes([entry])[0], status=status, headers={**etag(self.version_of(entry)), **headers})
 
     # --- What both kinds do ------------------------------------------------------------------------------------
     def retrieve(self, name: str) -> Response:
         entry = self.entry(name)
-        return Response(self.shape(entry), headers=etag(self.version_of(entry)))
+        return Response(self.shapes([entry])[0], headers=etag(self.version_of(entry)))
 
     def create(self, request: Any) -> Response:
         stored = services.create(self.kind, request.data, actor=self.actor)

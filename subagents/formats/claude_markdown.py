@@ -231,7 +231,7 @@ def _checked(reading: _Reading) -> Definition | None:
         definition = validate_definition(reading.document, source=Source.MANAGED)
     except InvalidDefinition as invalid:
         for path, sentence in invalid.faults:
-            line = reading.lines.get(path.partition(".")[0], 1)
+            line = reading.lines.get(path.partition(".")[0].partition("[")[0], 1)
             reading.note(line, path, sentence, Severity.ENTRY)
         return None
     return None if broken else definition

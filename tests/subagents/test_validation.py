@@ -66,7 +66,7 @@ def test_every_fault_is_named_at_once_with_its_path():
         "max_turns",
         "timeout_seconds",
         "tools",
-        "skills.[0]",
+        "skills[0]",
         "token_budget.max_tokens",
         "token_budget.extra",
         "enabled",
@@ -97,7 +97,7 @@ def test_every_fault_is_named_at_once_with_its_path():
     ],
 )
 def test_values_out_of_range_or_of_another_type_are_refused(field: str, value: object):
-    assert [path.split(".")[0] for path in faults(**{field: value})] == [field]
+    assert [path.split(".")[0].split("[")[0] for path in faults(**{field: value})] == [field]
 
 
 def test_quoted_digits_are_integers():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import connection
 
-from subagents import registry
+from subagents import registry, usage
 from subagents.models import ManagedSubagent
 from tests.subagents.api.conftest import EVERYTHING, Api, caller, is_problem
 
@@ -213,3 +214,20 @@ def test_a_file_that_was_never_good_is_said_and_is_no_page(api: Api, write_confi
     write_config("subagents: [")
     is_problem(api.get("/subagents"), 503, "unavailable")
     assert EVERYTHING
+
+
+def test_the_last_use_comes_with_each_entry(api: Api, managed: SaveManaged, monkeypatch: pytest.MonkeyPatch):
+    at = datetime(2026, 1, 6, 8, tzinfo=UTC)
+    managed("writer")
+    asked: list[list[str]] = []
+
+    class Source:
+        def last_used(self, names: list[str]) -> dict[str, usage.Use]:
+            asked.append(list(names))
+            return {"writer": usage.Use(at=at, recent_runs=3)}
+
+    monkeypatch.setattr(usage, "_sources", [Source()])
+    found = {entry["name"]: entry for entry in api.ok("/subagents")["results"]}
+    assert (found["writer"]["last_used_at"], found["writer"]["recent_runs"]) == ("2026-01-06T08:00:00Z", 3)
+    assert (found["bash"]["last_used_at"], found["bash"]["recent_runs"]) == (None, 0)
+    assert asked == [["bash", "general-purpose", "writer"]]
