@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.ports import Summary
 
 DEFAULT_KEPT_MESSAGES: Final = 10
+MAX_KEPT_REQUESTS: Final = 10
 MAX_LEDGER_ENTRIES: Final = 50  # the newest ones
 MAX_LEDGER_LINE_CHARACTERS: Final = 300
 MAX_SHOWN_CHARACTERS: Final = 3_000  # of one message, for whoever summarises
@@ -35,18 +36,28 @@ LEFT_OUT: Final = "(It was too long to be shown and could not be summarised.)"
 def compacted(messages: Sequence[BaseMessage], summary: Summary) -> list[BaseMessage]:
     """The history as a request carries it: what stands for its beginning, the current request, its end.
 
-    The current request, the last message of the person, stays word for word wherever it stands.
+    The current request, and what the person added to it since, stay word for word wherever they stand.
     """
-    at = current_request(messages)
-    request = [messages[at]] if at is not None and at < summary.covered else []
+    requests = [messages[at] for at in current_requests(messages) if at < summary.covered]
     parts = [_INTRODUCTION, summary.text, ledger(messages[: summary.covered])]
     head = HumanMessage(content="\n\n".join(part for part in parts if part))
-    return [head, *request, *messages[summary.covered :]]
+    return [head, *requests, *messages[summary.covered :]]
 
 
-def current_request(messages: Sequence[BaseMessage]) -> int | None:
-    """The place of the person's last message."""
-    return next((at for at in range(len(messages) - 1, -1, -1) if isinstance(messages[at], HumanMessage)), None)
+def current_requests(messages: Sequence[BaseMessage]) -> list[int]:
+    """The places of what the person asks for now: their messages since the last answer, the newest ten of them."""
+    places: list[int] = []
+    for at in range(len(messages) - 1, -1, -1):
+        message = messages[at]
+        if isinstance(message, HumanMessage):
+            places.insert(0, at)
+        elif places and _is_answer(message):
+            break
+    return places[-MAX_KEPT_REQUESTS:]
+
+
+def _is_answer(message: BaseMessage) -> bool:
+    return isinstance(message, AIMessage) and not message.tool_calls and bool(str(message.text).strip())
 
 
 def cut_at(messages: Sequence[BaseMessage], keep: Extent, *, covered: int, context_tokens: int | None) -> int | None:
@@ -58,8 +69,8 @@ def cut_at(messages: Sequence[BaseMessage], keep: Extent, *, covered: int, conte
     wanted = min(_wanted_cut(messages, keep, context_tokens), len(messages) - 1)
     while wanted > 0 and isinstance(messages[wanted], ToolMessage):
         wanted -= 1
-    at = current_request(messages)
-    return wanted if any(place != at for place in range(covered, wanted)) else None
+    kept = set(current_requests(messages))
+    return wanted if any(place not in kept for place in range(covered, wanted)) else None
 
 
 def _wanted_cut(messages: Sequence[BaseMessage], keep: Extent, context_tokens: int | None) -> int:

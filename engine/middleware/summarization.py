@@ -17,7 +17,7 @@ from engine.compaction import (
     LEFT_OUT,
     as_material,
     compacted,
-    current_request,
+    current_requests,
     cut_at,
     size_after,
     tokens_of,
@@ -228,11 +228,11 @@ def context_tokens(model: BaseChatModel) -> int | None:
 def _material(messages: Sequence[BaseMessage], summary: Summary | None, cut: int) -> str:
     """What is to be summarised: the summary so far and what it does not stand for yet."""
     covered = summary.covered if summary else 0
-    at = current_request(messages)
-    fresh = [message for place, message in enumerate(messages[:cut]) if place >= covered and place != at]
+    asked_at = current_requests(messages)
+    fresh = [message for place, message in enumerate(messages[:cut]) if place >= covered and place not in asked_at]
     earlier = f"Summary of what came before:\n{summary.text}\n\n" if summary and summary.text else ""
-    asked = f"\n\nWhat the person asks for now:\n{middle_cut(messages[at].text, 2_000)}" if at is not None else ""
-    return f"{earlier}Record:\n{as_material(fresh)}{asked}"
+    asked = "\n".join(middle_cut(messages[at].text, 2_000) for at in asked_at)
+    return f"{earlier}Record:\n{as_material(fresh)}\n\nWhat the person asks for now:\n{asked}"
 
 
 def _count(context: RunContext, messages: Sequence[BaseMessage], reply: AIMessage) -> None:

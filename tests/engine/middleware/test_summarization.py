@@ -236,6 +236,17 @@ async def test_a_call_id_of_the_summarised_part_is_not_given_again():
     assert len(ids) == len(set(ids)) == 8
 
 
+def test_what_the_person_added_while_the_run_worked_does_not_push_out_the_request():
+    def step(number):
+        call = {"type": "tool_call", "id": f"c{number}", "name": "echo", "args": {}}
+        return [AIMessage("", tool_calls=[call]), ToolMessage("r", tool_call_id=f"c{number}")]
+
+    steer = HumanMessage("And keep it short.")
+    history = [HumanMessage("old"), AIMessage("answered"), ASKED, *step(1), steer, *step(2)]
+    view = compacted(history, Summary(text="S", covered=6, seen=len(history)))
+    assert [one.text for one in view if one.type == "human"][1:] == [ASKED.text, steer.text]
+
+
 async def test_a_note_of_a_guard_is_no_current_request():
     rule = limits(max_turns=8, summary=RULE)
     outcome = await play([scripted(turns=30)], context=run_context(limits=rule), messages=[ASKED])
