@@ -225,7 +225,7 @@ def test_a_stale_save_shows_what_changed_and_loses_nothing(admin_client: Client)
     shown = text(answer)
     for words in (
         "Not saved: somebody else saved it",
-        "somebody else saved on",
+        "Saved by somebody else (",
         "<del>scout</del>",
         "Theirs.",
         "Mine.",
