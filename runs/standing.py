@@ -111,7 +111,24 @@ def _waiting(run: Run) -> Explanation | None:
             )
         case WaitingFor.PERSON:
             return Explanation(what=_("It waits for a person."), way_out=_("Answer its question."))
+        case WaitingFor.MODEL | WaitingFor.RETRY:
+            return _waiting_for_model(run)
     return None
+
+
+def _waiting_for_model(run: Run) -> Explanation:
+    if run.waiting_for == WaitingFor.RETRY:
+        return Explanation(
+            what=_("Its call of the model %(model)s failed and is made again in a moment.") % {"model": run.model},
+            way_out=_("Wait, or stop it and choose another model."),
+            layer="models.max_retries",
+        )
+    return Explanation(
+        what=_("It waits for its turn: the model %(model)s takes no more calls at the same time.")
+        % {"model": run.model},
+        way_out=_("Wait, or raise max_concurrency of this model."),
+        layer="models.max_concurrency",
+    )
 
 
 def _working(run: Run) -> Explanation:

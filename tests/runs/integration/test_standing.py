@@ -101,6 +101,19 @@ def test_a_run_under_way_says_what_it_is_at_and_what_can_be_done(waiting_for, la
     assert any("\u4e00" <= c <= "\u9fff" for c in explanation.what) == (language == "zh-hans")
 
 
+@pytest.mark.parametrize(
+    ("waiting_for", "words", "layer"),
+    [
+        (WaitingFor.MODEL, "the model gpt takes no more calls at the same time", "models.max_concurrency"),
+        (WaitingFor.RETRY, "the model gpt failed and is made again", "models.max_retries"),
+    ],
+)
+def test_a_run_that_waits_for_its_model_says_why_and_which_setting_decides(waiting_for, words, layer):
+    explanation = explain_now(at_work(waiting_for=waiting_for.value, model="gpt"))
+    assert words in explanation.what
+    assert explanation.layer == layer
+
+
 def test_a_run_whose_worker_is_silent_says_so():
     run = at_work()
     lose_lease(run)
