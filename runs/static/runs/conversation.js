@@ -90,6 +90,7 @@ export class Conversation {
 
   note(source) {
     if (source.kind === 'continued') return el('div', { class: 'evt' }, t('continued', { n: source.attempt }));
+    if (source.kind === 'noted') return el('div', { class: 'noted' }, ...source.lines.map((line) => el('p', {}, line)));
     if (source.kind === 'removed') return el('div', { class: 'evt' }, t('removed'));
     if (source.kind === 'steered') return steered(source);
     const { run } = source;
