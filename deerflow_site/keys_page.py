@@ -110,6 +110,11 @@ class ApiKeyAdmin(_Base):
         revoking = self.admin_site.admin_view(self.revoke_view)
         return [path("<path:object_id>/revoke/", revoking, name="access_apikey_revoke"), *super().get_urls()]
 
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        # A new key is shown whatever was pressed, so there is one button.
+        context |= {"show_save_and_add_another": False, "show_save_and_continue": False}
+        return super().render_change_form(request, context, *args, **kwargs)
+
     # --- Making ------------------------------------------------------------------------------------------------
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         chosen = form.cleaned_data
