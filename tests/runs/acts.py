@@ -61,7 +61,7 @@ def child_verb(parent: Held, call_id: str = "call-1", **fields: Any) -> StartChi
         "agent": "scout",
         "title": "Find sources",
         "prompt": "Find three sources",
-        "definition": {},
+        "definition": {"limits": {"max_turns": 50, "timeout_seconds": 1800}},
         "model": "demo",
         "card": CARD,
     }

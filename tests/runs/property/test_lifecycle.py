@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
+from django.utils import timezone
+from django_q.conf import Conf
 from django_q.models import OrmQ
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -17,14 +20,17 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from runs import services
-from runs.errors import Fenced, ThreadBusy
-from runs.lifecycle import Cancel, Ending, Finish, HandOver, Held, Progress, StartChild, commit
-from runs.models import Run, Thread
+from runs import queue, services
+from runs.continuing import continue_run, may_continue
+from runs.errors import BadInput, Fenced, NotContinuable, NotSteerable, Steered, ThreadBusy
+from runs.event_types import EventType
+from runs.lifecycle import Cancel, Ending, Finish, HandOver, Held, Progress, ReadSteers, StartChild, commit
+from runs.models import Event, Run, Thread
 from runs.services import MultitaskStrategy
 from runs.statuses import ACTIVE, ENDED, RunStatus
 from runs.transcript import text_of
 from runs.worker import sweep
+from subagents import registry
 from tests.runs.acts import ai, child_verb, claim, delta, lose_lease, transcript
 from tests.runs.factories import PersonFactory, ThreadFactory
 from tests.runs.invariants import assert_queue_whole, assert_whole
@@ -45,6 +51,7 @@ class Lifecycle(RuleBasedStateMachine):
         self.held: list[Held] = []
         self.ended: dict[Any, str] = {}
         self.taken_back: set[str] = set()
+        self.steers: dict[str, Any] = {}  # by message id, the run it was for
         self.number = 0
 
     # --- people and programs -------------------------------------------------------------------------------------
@@ -81,6 +88,33 @@ class Lifecycle(RuleBasedStateMachine):
         if run is not None:
             waits = run.status == RunStatus.PENDING and run.queue_id is None
             assert services.send_now(run_id=run.pk, by="lin") == waits
+
+    @rule(place=PLACE)
+    def steer(self, place: int) -> None:
+        run = self._some_run(place)
+        if run is None:
+            return
+        self.number += 1
+        hears = run.status in ACTIVE and not run.cancel_requested and run.queue_id is not None
+        try:
+            message_id = services.steer_run(run_id=run.pk, text=f"steer {self.number}", by="lin")
+        except (NotSteerable, BadInput) as refusal:
+            assert not hears or isinstance(refusal, BadInput)
+            return
+        assert hears
+        self.steers[str(message_id)] = run.pk
+
+    @rule(place=PLACE)
+    def go_on(self, place: int) -> None:
+        run = self._some_run(place)
+        if run is None:
+            return
+        try:
+            new = continue_run(run_id=run.pk)
+        except (NotContinuable, ThreadBusy):
+            return
+        assert may_continue(run)
+        assert (new.continues_id, new.thread_id, new.parent_id) == (run.pk, run.thread_id, run.parent_id)
 
     @rule(place=PLACE)
     def stop_all(self, place: int) -> None:
@@ -120,6 +154,22 @@ class Lifecycle(RuleBasedStateMachine):
 
     @precondition(lambda self: self.held)
     @rule(place=PLACE)
+    def read_steers(self, place: int) -> None:
+        held = self._some_held(place)
+        unread = Run.objects.get(pk=held.run_id).steers
+        (messages,) = self._apply(ReadSteers(held=held, turn=2))
+        if not isinstance(messages, Fenced):
+            assert messages == unread
+
+    @precondition(lambda self: self.held)
+    @rule(place=PLACE)
+    def time_out(self, place: int) -> None:
+        held = self._some_held(place)
+        detail = {"limit": 30, "layer": "runs.timeout_seconds"}
+        self._apply(Finish(held=held, ending=Ending(status=RunStatus.TIMEOUT, detail=detail)))
+
+    @precondition(lambda self: self.held)
+    @rule(place=PLACE)
     def hand_over(self, place: int) -> None:
         (queue_id,) = self._apply(HandOver(held=self._some_held(place)))
         if isinstance(queue_id, int):
@@ -154,6 +204,19 @@ class Lifecycle(RuleBasedStateMachine):
     def lose_a_worker(self, place: int) -> None:
         lose_lease(self._some_held(place))
 
+    @rule(place=PLACE)
+    def deliver_again(self, place: int) -> None:
+        """A queue row of a run that has one already, or has ended: django-q2 delivers at least once."""
+        run = self._some_run(place)
+        if run is not None:
+            OrmQ.objects.create(key=Conf.CLUSTER_NAME, payload=queue.package(run.pk), lock=timezone.now())
+            self.claim(free=4, most_attempts=3)
+            queue.drop(
+                OrmQ.objects.exclude(
+                    pk__in=Run.objects.filter(queue_id__isnull=False).values_list("queue_id", flat=True)
+                ).values_list("pk", flat=True)
+            )
+
     @rule()
     def sweep(self) -> None:
         sweep.sweep()
@@ -180,13 +243,30 @@ class Lifecycle(RuleBasedStateMachine):
         self.ended = {run_id: status for run_id, status in runs.items() if status in ENDED}
 
     @invariant()
+    def every_steer_is_unread_or_has_one_receipt(self) -> None:
+        receipts = [
+            orjson.loads(event.data)["id"]
+            for event in Event.objects.filter(type=EventType.RUN_STEER_READ, thread__owner=self.owner)
+        ]
+        assert len(receipts) == len(set(receipts))
+        unread = {m["id"] for run in Run.objects.filter(thread__owner=self.owner) for m in run.steers}
+        assert unread | set(receipts) == set(self.steers)
+        assert not unread & set(receipts)
+        assert not Run.objects.filter(status__in=ENDED, thread__owner=self.owner).exclude(steers=[]).exists()
+
+    @invariant()
+    def one_child_for_each_call(self) -> None:
+        calls = list(Run.objects.filter(parent__isnull=False, continues=None).values_list("parent_id", "tool_call_id"))
+        assert len(calls) == len(set(calls))
+
+    @invariant()
     def what_was_taken_back_is_never_said(self) -> None:
         said = {line for thread in self.threads for line in transcript(thread)}
         assert not {f"human: {text}" for text in self.taken_back} & said
 
     @invariant()
     def what_was_said_is_said_once(self) -> None:
-        said = [line for thread in self.threads for line in transcript(thread) if line.startswith("human")]
+        said = [line for thread in self.threads for line in transcript(thread) if line.startswith("human: message")]
         assert len(said) == len(set(said))
 
     def teardown(self) -> None:
@@ -207,7 +287,7 @@ class Lifecycle(RuleBasedStateMachine):
             self.taken_back.update(text_of(message) for message in run.input)
         return waits
 
-    def _apply(self, *verbs: Progress | Finish | HandOver | StartChild) -> list[Any]:
+    def _apply(self, *verbs: Progress | Finish | HandOver | ReadSteers | StartChild) -> list[Any]:
         """Every verb of a lease that is not the run's newest is refused, every other one is not."""
         lives = {pk for pk, fence in self._leases()}
         before = dict(self._leases())
@@ -218,7 +298,7 @@ class Lifecycle(RuleBasedStateMachine):
             if not current:
                 assert isinstance(outcome, Fenced)
             elif verb is verbs[0]:
-                assert not isinstance(outcome, Exception)
+                assert not isinstance(outcome, Exception) or isinstance(outcome, Steered)
         return outcomes
 
     def _leases(self) -> list[tuple[Any, int]]:
@@ -227,7 +307,8 @@ class Lifecycle(RuleBasedStateMachine):
 
 
 @pytest.mark.django_db
-def test_any_interleaving_keeps_the_log_the_queue_and_the_statuses_whole():
+def test_any_interleaving_keeps_the_log_the_queue_and_the_statuses_whole(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(registry, "resolve_dispatch", lambda name, allowed: object())  # the scout may run
     run_state_machine_as_test(
         Lifecycle,
         settings=settings(
