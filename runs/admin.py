@@ -11,9 +11,10 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from runs import services
-from runs.explain import clamps_in_words, explain, why_no_delegation
+from runs import run_actions, services
+from runs.explain import clamps_in_words, why_no_delegation
 from runs.models import Run, WorkerHeartbeat
+from runs.standing import explain_now
 from runs.statuses import RunStatus
 from subagents.adminkit import ModelAdmin, action, display
 
@@ -68,8 +69,10 @@ class RunAdmin(ReadOnlyAdmin):
         "id",
         "agent",
         "title",
-        "status_badge",
-        "why_stopped",
+        "status_words",
+        "why",
+        "limit_and_layer",
+        "what_can_be_done",
         "error",
         "delegation",
         "clamps",
@@ -95,6 +98,8 @@ class RunAdmin(ReadOnlyAdmin):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         # The definition holds the system prompt.
         hidden = set() if request.user.has_perm("subagents.view_prompt") else {"definition"}
+        if not self.has_cancel_permission(request):
+            hidden.add("what_can_be_done")
         return [name for name in self.fields if name not in hidden]
 
     @display(description=_("run"), ordering="created_at")
@@ -109,6 +114,10 @@ class RunAdmin(ReadOnlyAdmin):
     def status_badge(self, run: Run) -> tuple[str, str]:
         shown = run.get_status_display()
         return run.status, f"{shown}, {_('cut short')}" if run.stop_reason else shown
+
+    @display(description=_("status"))
+    def status_words(self, run: Run) -> str:
+        return self.status_badge(run)[1]
 
     @display(description=_("worker"), ordering="worker")
     def on_worker(self, run: Run) -> SafeString | str:
@@ -128,10 +137,21 @@ class RunAdmin(ReadOnlyAdmin):
             return "–"
         return _clock((run.ended_at or timezone.now()) - run.started_at)
 
-    @display(description=_("why it was stopped"))
-    def why_stopped(self, run: Run) -> str:
-        explanation = explain(run)
-        return explanation.sentence if explanation else "–"
+    @display(description=_("why"))
+    def why(self, run: Run) -> str:
+        return explain_now(run).sentence
+
+    @display(description=_("limit"))
+    def limit_and_layer(self, run: Run) -> str:
+        explanation = explain_now(run)
+        return " ← ".join(filter(None, (explanation.limit, explanation.layer))) or "–"
+
+    @display(description=_("what can be done"))
+    def what_can_be_done(self, run: Run) -> SafeString | str:
+        return run_actions.buttons(run)
+
+    def get_urls(self) -> list[Any]:
+        return [*run_actions.urls(self.admin_site), *super().get_urls()]
 
     @display(description=_("delegation"))
     def delegation(self, run: Run) -> str:
