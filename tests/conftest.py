@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from asgiref.sync import SyncToAsync
 from django.conf import settings
-from django.db import connection
+from django.db import connection, connections
 from django.test import override_settings
 
 if TYPE_CHECKING:
@@ -40,6 +41,12 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
+
+
+@pytest.fixture(autouse=True)
+def no_connection_of_an_earlier_test() -> None:
+    """The thread behind `sync_to_async` outlives each test; a server may have closed its connection meanwhile."""
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
 
 
 @pytest.fixture

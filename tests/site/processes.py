@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 BASE_DIR = Path(__file__).resolve().parents[2]
 
 
+def readable(descriptor: int, seconds: float) -> bool:
+    """Whether there is something to read, or the end, within the time; of any descriptor, also beyond 1,023."""
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    return bool(waiting.poll(seconds * 1000))
+
+
 class Spoken:
     """A started process whose output is read line by line, with a deadline instead of a sleep."""
 
@@ -47,7 +54,7 @@ class Spoken:
         assert stream is not None
         deadline = time.monotonic() + seconds
         while self.text.count(wanted) < times:
-            ready, _, _ = select.select([stream], [], [], max(0.0, deadline - time.monotonic()))
+            ready = readable(stream.fileno(), max(0.0, deadline - time.monotonic()))
             piece = os.read(stream.fileno(), 65_536) if ready else b""
             if not piece:
                 raise AssertionError(f"never said {wanted!r}; said:\n{self.text}")
