@@ -13,10 +13,11 @@ from django.utils.translation import gettext_lazy, ngettext
 from subagents import registry, services
 from subagents.admin import wording
 from subagents.definitions import Source
+from subagents.errors import SubagentsError
 from subagents.kinds import SUBAGENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from django.http import HttpRequest, HttpResponse
 
@@ -85,6 +86,17 @@ def _chosen(page: CatalogueAdmin, request: HttpRequest) -> list[Entry]:
 def _set_enabled(page: CatalogueAdmin, request: HttpRequest, entries: Iterable[Entry], *, enabled: bool) -> None:
     names = [entry.name for entry in entries]
     results = services.set_enabled(SUBAGENT, names, enabled, actor=page.actor(request))
+    report(request, results, enabled=enabled, refusal=wording.refusal)
+
+
+def report(
+    request: HttpRequest,
+    results: Mapping[str, str | SubagentsError],
+    *,
+    enabled: bool,
+    refusal: Callable[[SubagentsError], str],
+) -> None:
+    """Say what came of switching several, of either kind: what changed, what was so already, what was refused."""
     changed = [name for name, result in results.items() if result == "changed"]
     unchanged = sum(result == "unchanged" for result in results.values())
     facts = {"count": len(changed), "names": wording.shortlist(changed)}
@@ -98,5 +110,5 @@ def _set_enabled(page: CatalogueAdmin, request: HttpRequest, entries: Iterable[E
         text = ngettext("%(count)s was so already.", "%(count)s were so already.", unchanged)
         messages.info(request, text % {"count": unchanged})
     for name, result in results.items():
-        if isinstance(result, Exception):
-            messages.error(request, f"{name}: {wording.refusal(result)}")
+        if isinstance(result, SubagentsError):
+            messages.error(request, f"{name}: {refusal(result)}")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 
 from subagents import registry, services
-from subagents.admin import wording
 from subagents.admin.agents import words
 from subagents.admin.agents.editing import by_key
+from subagents.admin.switching import report
 from subagents.kinds import AGENT
 
 if TYPE_CHECKING:
@@ -73,18 +73,4 @@ def _set_enabled(page: AgentAdmin, request: HttpRequest, entries: Iterable[Agent
     if not names:
         return
     results = services.set_enabled(AGENT, names, enabled, actor=page.actor(request))
-    changed = [name for name, result in results.items() if result == "changed"]
-    unchanged = sum(result == "unchanged" for result in results.values())
-    facts = {"count": len(changed), "names": wording.shortlist(changed)}
-    if changed and enabled:
-        text = ngettext("%(names)s is enabled now.", "%(count)s are enabled now: %(names)s.", len(changed))
-        messages.success(request, text % facts)
-    elif changed:
-        text = ngettext("%(names)s is disabled now.", "%(count)s are disabled now: %(names)s.", len(changed))
-        messages.success(request, text % facts)
-    if unchanged:
-        text = ngettext("%(count)s was so already.", "%(count)s were so already.", unchanged)
-        messages.info(request, text % {"count": unchanged})
-    for name, result in results.items():
-        if isinstance(result, Exception):
-            messages.error(request, f"{name}: {words.refusal(result)}")
+    report(request, results, enabled=enabled, refusal=words.refusal)
