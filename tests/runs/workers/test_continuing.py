@@ -144,7 +144,7 @@ def test_a_child_that_another_worker_takes_over_is_awaited_there(house: House, m
         with Worker(name="second", slots=1):
             house.until(lambda: house.again(child).worker == "second")
             house.until(lambda: first.host.slots.free == 1)
-            assert house.again(run).waiting_for == "children"
+            house.until(lambda: house.again(run).waiting_for == "children")
             model.open_gate("go")
             house.until_ended(run)
     assert (house.again(run).worker, house.again(run).attempt) == ("first", 1)

@@ -44,7 +44,7 @@ def test_the_subagents_work_at_the_same_time(house: House, model: ScriptedModel)
     run = house.ask(scripts.delegate_to(children)[1])
     with Worker():
         house.until_calls(*(script_id for script_id, _ in children))
-        assert house.again(run).waiting_for == "children"
+        house.until(lambda: house.again(run).waiting_for == "children")
         model.open_gate("go")
         house.until_ended(run)
     assert house.again(run).status == RunStatus.SUCCESS

@@ -40,7 +40,7 @@ def test_a_waiting_lead_says_what_it_waits_for(house: House, model: ScriptedMode
     other = scripts.gated("other")
     with Worker(slots=1) as worker:
         house.until_calls(child[0])
-        assert house.again(run).waiting_for == "children"
+        house.until(lambda: house.again(run).waiting_for == "children")
         house.ask(other[1])
         worker.wake()
         model.open_gate("go")
