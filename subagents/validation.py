@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 from pydantic import BeforeValidator, ValidationError
 
 from engine.config.errors import format_path, quoted
-from engine.config.fields import Expected, Flag, Label, Line, Names, Note, Prompt, Section
+from engine.config.fields import Expected, Flag, Label, Line, ListOfNames, Names, Note, Prompt, Section
 from engine.config.names import label_name, normalise_name
 from engine.config.schema import CustomAgentConfig
 from engine.text import clean
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 _Schema = TypeVar("_Schema", bound=Section)
 
 FIELDS: Final = ("name", *CustomAgentConfig.model_fields)
-_LONGEST_LIST: Final = 500
-_LISTS: Final = ("tools", "disallowed_tools", "skills", "allowed_subagents")
 _RESERVED: Final = "lead-agent"  # the default lead; `lead_agent` is its assistant id
 
 
@@ -50,7 +48,7 @@ class AgentDocument(Section):
     tools: Names | None = None
     skills: Names | None = None
     subagent_enabled: Flag = True
-    allowed_subagents: tuple[CallableName, ...] | None = None
+    allowed_subagents: Annotated[tuple[CallableName, ...], ListOfNames] | None = None
     enabled: Flag = True
 
 
@@ -83,7 +81,7 @@ def _validated(written: object, schema: type[_Schema], *, what: str, reserved: s
     """Return the normalised name and the other fields. Raises InvalidDefinition with every fault."""
     if not isinstance(written, Mapping):
         raise InvalidDefinition([("", f"expected an object with the fields of {what}")])
-    faults = [*_unstorable(written), *_too_long(written)]
+    faults = _unstorable(written)
     name, said = "", None
     try:
         name = _checked_name(written.get("name"), reserved)
@@ -151,15 +149,6 @@ def _holds_unstorable(value: object) -> bool:
         elif isinstance(one, list | tuple):
             waiting += one
     return False
-
-
-def _too_long(written: Mapping[Any, object]) -> list[Fault]:
-    lengths = {field: len(value) for field in _LISTS if isinstance(value := written.get(field), list | tuple)}
-    return [
-        Fault(field, f"expected at most {_LONGEST_LIST} names, got {length}")
-        for field, length in lengths.items()
-        if length > _LONGEST_LIST
-    ]
 
 
 def _fault(error: ErrorDetails, fields: tuple[str, ...]) -> Fault:

@@ -14,6 +14,7 @@ from asgiref.sync import SyncToAsync
 from django.conf import settings
 from django.db import connection, connections
 from django.test import override_settings
+from django.utils import translation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -47,6 +48,12 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
 def no_connection_of_an_earlier_test() -> None:
     """The thread behind `sync_to_async` outlives each test; a server may have closed its connection meanwhile."""
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
+
+
+@pytest.fixture(autouse=True)
+def no_language_of_an_earlier_test() -> None:
+    """A request answered in Chinese leaves its thread with that language; the next test begins with the default."""
+    translation.deactivate()
 
 
 @pytest.fixture

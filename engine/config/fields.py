@@ -18,6 +18,7 @@ from engine.config import names
 
 DAY_SECONDS = 86_400
 
+_LONGEST_LIST = 500
 _DIGITS = re.compile(r"0|[1-9][0-9]{0,17}")
 _USE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
@@ -72,14 +73,16 @@ def _number(minimum: float, maximum: float, *, above_minimum: bool = False) -> B
 
 
 def _text(maximum: int, *, may_be_empty: bool = False) -> BeforeValidator:
-    sentence = f"expected text of {'at most' if may_be_empty else '1 to'} {maximum} characters"
+    sentence = f"expected text of 1 to {maximum} characters"
 
     def check(value: object) -> str:
         if isinstance(value, bool | int | float):
             raise Expected("expected text in quotes")
         if not isinstance(value, str):
             raise Expected("expected text")
-        if len(value) > maximum or not (may_be_empty or value.strip()):
+        if len(value) > maximum:
+            raise ValueError(f"expected text of at most {maximum} characters, not of {len(value)}")
+        if not (may_be_empty or value.strip()):
             raise Expected(sentence)
         return value
 
@@ -192,7 +195,10 @@ Environment = Annotated[Mapping[EnvironmentName, Words], Field(default_factory=d
 def _is_a_list(value: object) -> object:
     if not isinstance(value, list | tuple):
         raise Expected("expected a list of names or null")
+    if len(value) > _LONGEST_LIST:
+        raise ValueError(f"expected at most {_LONGEST_LIST} names, got {len(value)}")
     return value
 
 
-Names = Annotated[tuple[Line, ...], BeforeValidator(_is_a_list)]
+ListOfNames = BeforeValidator(_is_a_list)
+Names = Annotated[tuple[Line, ...], ListOfNames]

@@ -124,10 +124,8 @@ def _scalar(tree: Tree, node: ScalarNode, path: KeyPath) -> object:
 
 def _unstorable(text: str) -> str:
     # Escapes in double quotes can write what no file may hold; neither survives a database or a socket.
-    if "\0" in text:
-        return "text must not hold a NUL character"
-    if _SURROGATE.search(text):
-        return "text must not hold half of a surrogate pair"
+    if "\0" in text or _SURROGATE.search(text):
+        return "holds a NUL character or half of a surrogate pair, which cannot be stored"
     return ""
 
 

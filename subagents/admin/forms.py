@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
@@ -17,12 +18,12 @@ from subagents.admin.widgets import (
     ONLY,
     ModelInput,
     NamesField,
+    PlainField,
     PromptInput,
     SwitchField,
     TextField,
     ThreeStateField,
 )
-from subagents.definitions import INHERIT
 from subagents.errors import InvalidDefinition
 from subagents.validation import validate_definition
 
@@ -32,16 +33,16 @@ if TYPE_CHECKING:
     from subagents.admin.offered import Offered
 
 LONGEST_PROMPT: Final = 200_000
-LONGEST_DESCRIPTION: Final = 2_000
-LONGEST_DISPLAY_NAME: Final = 120
 _BUDGET: Final = ("enabled", "max_tokens", "warn_threshold")
+_NUMBERS: Final = frozenset({"max_turns", "timeout_seconds", "budget_max_tokens", "budget_warn_threshold"})
+_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,299})(\.[0-9]{1,17})?")  # as JSON writes one, of a bearable length
 _NARROW: Final = {"class": "sa-input sa-narrow"}
 
 
 def number_field(*, label: Any, most: int | float, step: str = "1", help_text: Any = "") -> forms.CharField:
     """A number as typed, "" for inherit: what is wrong with it is for the rules of definitions to say."""
     attrs = {**_NARROW, "min": "1" if step == "1" else "0", "max": str(most), "step": step, "inputmode": "decimal"}
-    return forms.CharField(label=label, required=False, widget=forms.NumberInput(attrs=attrs), help_text=help_text)
+    return PlainField(label=label, required=False, widget=forms.NumberInput(attrs=attrs), help_text=help_text)
 
 
 class DocumentForm(forms.Form):
@@ -51,7 +52,7 @@ class DocumentForm(forms.Form):
     are kept byte for byte where nothing was typed, its lists keep their order.
     """
 
-    name = forms.CharField(
+    name = PlainField(
         label=_("Name"),
         required=True,
         widget=forms.TextInput(attrs={"class": "sa-input", "autocapitalize": "none", "spellcheck": "false"}),
@@ -60,25 +61,22 @@ class DocumentForm(forms.Form):
     display_name = TextField(
         label=_("Display name"),
         required=False,
-        longest=LONGEST_DISPLAY_NAME,
         widget=forms.TextInput(attrs={"class": "sa-input"}),
         help_text=_("Any text. It is shown to people instead of the name."),
     )
     description = TextField(
         label=_("When to use it"),
         required=True,
-        longest=LONGEST_DESCRIPTION,
         widget=forms.Textarea(attrs={"class": "sa-input", "rows": 4}),
     )
     enabled = forms.BooleanField(label=_("Enabled"), required=False)
     system_prompt = TextField(
         label=_("System prompt"),
         required=True,
-        longest=LONGEST_PROMPT,
         widget=PromptInput(longest=LONGEST_PROMPT),
         help_text=_("Taken as it is: braces, percent signs and tags have no meaning here."),
     )
-    model = forms.CharField(label=_("Model"), required=False, widget=ModelInput(attrs={"class": "sa-input"}))
+    model = PlainField(label=_("Model"), required=False, widget=ModelInput(attrs={"class": "sa-input"}))
     tools = ThreeStateField(
         label=_("Tools"),
         labels={
@@ -167,8 +165,8 @@ class DocumentForm(forms.Form):
         value = self.cleaned_data.get(field)
         if isinstance(self.fields[field], TextField):
             kept = self.base.get(field)
-            return kept if isinstance(kept, str) and _one_line_end(kept) == value else value or ""
-        return value or INHERIT if field == "model" else value
+            return kept if isinstance(kept, str) and _one_line_end(kept) == value else value
+        return value
 
     def _offer(self, offered: Offered) -> None:
         self._offer_names("tools", offered.tools, complete=offered.tools_complete)
@@ -222,9 +220,7 @@ class SubagentForm(DocumentForm):
 
     def _said(self, field: str) -> Any:
         value = super()._said(field)
-        if field == "budget_warn_threshold":
-            return _number(value)
-        return _whole(value) if field in {"max_turns", "timeout_seconds", "budget_max_tokens"} else value
+        return _number(value) if field in _NUMBERS else value
 
     def _offer(self, offered: Offered) -> None:
         super()._offer(offered)
@@ -235,17 +231,8 @@ def _one_line_end(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _whole(typed: str | None) -> int | str | None:
-    if not typed:
-        return None
-    # Anything but plain digits is left to the rules, which say what is wrong with it.
-    return int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 19 and typed[0] != "0" else typed
-
-
-def _number(typed: str | None) -> float | str | None:
-    if not typed:
-        return None
-    try:
-        return float(typed)
-    except ValueError:
-        return typed
+def _number(typed: str) -> int | float | str | None:
+    """What was typed as the number it is in every other place; anything else is left to the rules to refuse."""
+    if not _NUMBER.fullmatch(typed):
+        return typed or None
+    return float(typed) if "." in typed else int(typed)

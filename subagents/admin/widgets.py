@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.core.validators import MaxLengthValidator
 from django.template.loader import render_to_string
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
@@ -172,18 +171,25 @@ class ThreeStateField(NamesField):
         return self._in_order(chosen.names) if chosen.choice == ONLY else chosen.value
 
 
-class TextField(forms.CharField):
-    """Text kept byte for byte; only a browser's line ends are taken back. Longer text is refused, never cut."""
+class PlainField(forms.CharField):
+    """Text as it was typed. What is wrong with it is for the rules of definitions to say, as they say it everywhere."""
 
-    def __init__(self, *, longest: int | None = None, **kwargs: Any) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         # No maxlength attribute: a browser would cut what is pasted without a word.
         super().__init__(strip=False, **kwargs)
-        self.longest = longest
-        if longest is not None:
-            self.validators.append(MaxLengthValidator(longest))
+
+    def clean(self, value: Any) -> str:
+        return self.to_python(value)
 
     def to_python(self, value: Any) -> str:
-        return str(super().to_python(value)).replace("\r\n", "\n").replace("\r", "\n")
+        return str(super().to_python(value))
+
+
+class TextField(PlainField):
+    """Text kept byte for byte; only a browser's line ends are taken back. Longer text is refused, never cut."""
+
+    def to_python(self, value: Any) -> str:
+        return super().to_python(value).replace("\r\n", "\n").replace("\r", "\n")
 
 
 class PromptInput(_ProjectTemplate, forms.Textarea):
@@ -234,8 +240,8 @@ class ModelInput(_ProjectTemplate):
         return context
 
 
-class SwitchField(forms.TypedChoiceField):
-    """On, off, or "" for inherit."""
+class SwitchField(forms.ChoiceField):
+    """On, off, or "" for inherit. What is none of them is kept, so that the rules of definitions refuse it."""
 
     def __init__(self, **kwargs: Any) -> None:
         choices = [
@@ -243,11 +249,15 @@ class SwitchField(forms.TypedChoiceField):
             ("true", pgettext_lazy("a switch", "on")),
             ("false", pgettext_lazy("a switch", "off")),
         ]
-        super().__init__(
-            choices=choices, coerce=lambda text: text == "true", empty_value=None, required=False, **kwargs
-        )
+        super().__init__(choices=choices, required=False, **kwargs)
+
+    def clean(self, value: Any) -> bool | str | None:
+        return _SWITCHED.get(value or "", value)
 
     def prepare_value(self, value: Any) -> Any:
         if isinstance(value, bool):
             return "true" if value else "false"
         return "" if value is None else value
+
+
+_SWITCHED: Final[Mapping[str, bool | None]] = {"": None, "true": True, "false": False}

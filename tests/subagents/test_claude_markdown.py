@@ -240,7 +240,7 @@ def test_a_description_beyond_the_limit_is_an_error_of_that_field():
     winded = sample("12")
     assert winded.definition is None
     assert places(winded) == [(3, "description")]
-    assert "1 to 2000 characters" in said(winded)
+    assert "at most 2000 characters" in said(winded)
 
 
 def test_what_is_missing_is_named_field_by_field_and_never_replaced():

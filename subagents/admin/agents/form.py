@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from subagents.admin.agents.reach import choosable
-from subagents.admin.forms import LONGEST_DESCRIPTION, DocumentForm
+from subagents.admin.forms import DocumentForm
 from subagents.admin.layout import FormGroup, Row
 from subagents.admin.widgets import (
     ALL,
@@ -17,6 +17,7 @@ from subagents.admin.widgets import (
     ONLY,
     ModelInput,
     Picked,
+    PlainField,
     TextField,
     ThreeStateField,
     ThreeStateInput,
@@ -73,7 +74,7 @@ class ScopeField(ThreeStateField):
 class AgentForm(DocumentForm):
     """One custom agent."""
 
-    name = forms.CharField(
+    name = PlainField(
         label=_("Name"),
         required=True,
         widget=forms.TextInput(attrs={"class": "sa-input", "autocapitalize": "none", "spellcheck": "false"}),
@@ -82,11 +83,10 @@ class AgentForm(DocumentForm):
     description = TextField(
         label=_("Description"),
         required=False,
-        longest=LONGEST_DESCRIPTION,
         widget=forms.Textarea(attrs={"class": "sa-input", "rows": 3}),
         help_text=_("What it is for. People see it when they choose an agent in the chat."),
     )
-    model = forms.CharField(label=_("Model"), required=False, widget=LeadModelInput(attrs={"class": "sa-input"}))
+    model = PlainField(label=_("Model"), required=False, widget=LeadModelInput(attrs={"class": "sa-input"}))
     tools = ThreeStateField(
         label=_("Tools"),
         labels={

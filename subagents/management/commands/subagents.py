@@ -14,7 +14,7 @@ from subagents import registry, services, usage
 from subagents.admin.wording import in_words
 from subagents.api import shapes
 from subagents.api.faults import problem_of
-from subagents.catalogue import State
+from subagents.catalogue import Entry, State
 from subagents.checks import unused_overrides
 from subagents.definitions import Source
 from subagents.errors import ConfigRefused, NotFound, ReadOnly, SubagentsError
@@ -24,7 +24,7 @@ from subagents.services import Actor
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from subagents.catalogue import Entry
+    from subagents.agent_entries import AgentEntry
 
 _COMMAND_LINE = Actor(label="command line")
 
@@ -106,21 +106,22 @@ class Command(VerbCommand):
 
     def do_lint(self, options: dict[str, Any]) -> None:
         names = options["names"]
-        entries = [_entry({"name": name, "source": None}) for name in names] or registry.current().catalogue.entries
-        found = [
-            {"name": entry.name, "source": entry.source.value, "problem": str(problem)}
-            for entry in entries
-            for problem in _problems(entry)
-        ]
-        if not names:
+        if names:
+            found = [row for name in names for row in _lint_named(name)]
+        else:
+            now = registry.current()
+            bearers: tuple[Entry | AgentEntry, ...] = (*now.catalogue.entries, *now.agents)
+            found = [row for entry in bearers for row in _lint(entry)]
             # What the file says of an entry stands there already, without its line.
             known = {row["problem"] for row in found}
-            said = map(str, (*registry.current().problems, *unused_overrides(registry.current())))
-            found += [{"name": "", "source": "config", "problem": text} for text in said if text not in known]
+            said = map(str, (*now.problems, *unused_overrides(now)))
+            found += [
+                {"kind": "file", "name": "", "source": "config", "problem": text} for text in said if text not in known
+            ]
         if options["json"]:
             self.answer(found)
         else:
-            self.lines(*(f"{row['name'] or 'config.yaml'} ({row['source']}): {row['problem']}" for row in found))
+            self.lines(*(f"{row['name'] or 'config.yaml'} ({_kind_in_words(row)}): {row['problem']}" for row in found))
         if found:
             raise CommandError(f"{len(found)} found", returncode=Exit.FAILED)
         self.tell("Nothing is wrong.")
@@ -170,6 +171,30 @@ def _entry(options: Mapping[str, Any]) -> Entry:
     return found
 
 
+def _lint_named(name: str) -> list[dict[str, str]]:
+    """What is wrong with whatever bears this name: the subagent that holds it, and the custom agent."""
+    now = registry.current()
+    spelled = name if now.catalogue.holder(name) is not None else _spelled(name)
+    bearers: list[Entry | AgentEntry | None] = [
+        now.catalogue.holder(spelled),
+        *(entry for entry in now.agents if entry.name in (name, spelled)),
+    ]
+    found = [entry for entry in bearers if entry is not None]
+    if not found:
+        raise _none_named(name)
+    return [row for entry in found for row in _lint(entry)]
+
+
+def _lint(entry: Entry | AgentEntry) -> list[dict[str, str]]:
+    kind, source = ("subagent", entry.source) if isinstance(entry, Entry) else ("agent", Source.MANAGED)
+    facts = {"kind": kind, "name": entry.name, "source": source.value}
+    return [{**facts, "problem": str(problem)} for problem in _problems(entry)]
+
+
+def _kind_in_words(row: Mapping[str, str]) -> str:
+    return "custom agent" if row["kind"] == "agent" else row["source"]
+
+
 def _spelled(name: str) -> str:
     try:
         return normalise_name(name)
@@ -198,7 +223,7 @@ def _row(entry: Entry) -> tuple[str, ...]:
     return (entry.name, entry.source.value, entry.state.value, *limits, shorten(_first_line(purpose), 80))
 
 
-def _problems(entry: Entry) -> list[object]:
+def _problems(entry: Entry | AgentEntry) -> list[object]:
     stopped = entry.state in {State.SHADOWED, State.INVALID, State.UNAVAILABLE}
     return [*([entry.reason] if stopped and entry.reason else []), *entry.problems, *entry.warnings]
 

@@ -98,7 +98,7 @@ def test_a_name_that_somebody_holds_is_an_error_beside_the_name(
     ("field", "typed", "sentence"),
     [
         ("name", "../etc", "a name may hold only"),
-        ("description", "", "This field is required"),
+        ("description", "", "expected text of 1 to 2000 characters"),
         ("max_turns", "30m", "expected a positive integer up to 1000"),
         ("timeout_seconds", "0", "expected a positive integer up to 86400"),
         ("budget_warn_threshold", "2", "expected a number above 0 and up to 1"),
@@ -120,7 +120,7 @@ def test_a_prompt_of_three_megabytes_is_an_error_with_the_limit_and_is_kept(admi
     prompt = "研" * 1_000_000
     answer = send(admin_client, ADD, **(NEW | {"system_prompt": prompt}))
     assert answer.status_code == 422
-    assert "at most 200000 characters (it has 1000000)" in text(answer)
+    assert "at most 200000 characters, not of 1000000" in text(answer)
     assert form_of(answer, "name")["system_prompt"] == [prompt]
 
 
