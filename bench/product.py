@@ -23,8 +23,6 @@ CHAT_MODELS = {
     "thin": "engine.models.openai_compatible:OpenAICompatibleChat",
 }
 
-# More slots and waiting runs than a deployment allows by default: the bursts measure the machinery, not the
-# limits that protect it.
 CONFIG = """\
 models:
   - name: scripted
@@ -34,6 +32,10 @@ models:
     base_url: {model_url}
     stream_usage: true
     max_retries: 2
+"""
+# More slots and waiting runs than a deployment allows by default: the bursts measure the machinery, not the
+# limits that protect it.
+LIMITS = """\
 runs:
   workers: 2
   slots_per_worker: 300
@@ -56,11 +58,14 @@ class Product:
         return self.headers.get("x-api-key", "")
 
 
-def prepare(workplace: Path, *, port: int, model_url: str, database_url: str, chat_model: str) -> Product:
+def prepare(
+    workplace: Path, *, port: int, model_url: str, database_url: str, chat_model: str, limits: str = LIMITS
+) -> Product:
     """Make home, configuration, tables, account and key for the project's own `manage.py up`."""
     home, config = workplace / "home", workplace / "config.yaml"
     home.mkdir(mode=0o700)
-    config.write_text(CONFIG.format(use=CHAT_MODELS[chat_model], model_url=model_url), encoding="utf-8")
+    written = CONFIG.format(use=CHAT_MODELS[chat_model], model_url=model_url) + limits
+    config.write_text(written, encoding="utf-8")
     env = {**os.environ, "DEER_FLOW_HOME": str(home), "DEER_FLOW_CONFIG": str(config), "LOG_LEVEL": "WARNING"}
     env.pop("DATABASE_URL", None)
     if database_url:
