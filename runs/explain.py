@@ -68,7 +68,7 @@ _AGAIN: Words = lambda: _("Continue from here, or send the message again.")  # n
 _OTHER_MODEL: Words = lambda: _("Choose a configured model.")  # noqa: E731
 _ERRORS: dict[ErrorCode, tuple[Words, Words]] = {
     ErrorCode.WORKER_LOST: (
-        lambda: _("Given up: the worker that ran it was lost %(limit)s times (%(layer)s)."),
+        lambda: _("Given up: its worker died or did not keep its lease, %(limit)s times (%(layer)s)."),
         lambda: _("Look at the workers' log, then continue from here."),
     ),
     ErrorCode.MODEL_UNKNOWN: (lambda: _("The model it asks for is not in config.yaml."), _OTHER_MODEL),

@@ -1,7 +1,7 @@
 """One transaction over some threads and runs: rows locked in one order, log entries numbered, all written at the end.
 
-Every process locks queue rows first where it needs them, then threads, then runs, each sorted by id, so two ledgers
-cannot wait for each other in a ring.
+Every process locks queue rows first where it needs them, then owners, threads and runs, each sorted by id, so two
+ledgers cannot wait for each other in a ring.
 Rows are changed in memory while the locks are held; each run is written back only where its status and fence are
 still those that were read, so a write that starts or ends a run is a compare-and-set even where a database takes no
 row locks.
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 Entry = Fact | WireMessage
+_OWNERS = 0x5275 << 48  # sets these advisory locks apart from others; below it is room for a person's id
 _LONG_RUN_FIELDS = ("definition", "options", "metadata")
 THREAD_FIELDS = ("last_seq", "status", "title", "metadata", "updated_at")
 
@@ -66,6 +67,7 @@ class Ledger:
             self.threads: dict[UUID, Thread]
             self.runs: dict[UUID, Run]
             with rows.in_one_go():
+                _lock_owners(self._wanted_owners)
                 locked = rows.ask(
                     rows.Wanted(Thread, self._wanted_threads), rows.Wanted(Run, self._wanted_runs, self._left_out)
                 )
@@ -136,7 +138,7 @@ class Ledger:
     def pending_of(self, owner_id: int) -> int:
         """How many leads' runs of a person, asked for at the start, wait to be executed; with those this ledger adds.
 
-        Not locked: of starts on several threads in the same instant a few may come through too many.
+        Nobody else adds one until this ledger has closed.
         """
         added = sum(run.depth == 0 and self.threads[run.thread_id].owner_id == owner_id for run in self._new_runs)
         return self._pending.get(owner_id, 0) + added
@@ -263,6 +265,17 @@ def _thread_of(run_id: UUID) -> UUID:
     """A run's thread never changes."""
     thread_id: UUID = Run.objects.values_list("thread_id", flat=True).get(pk=run_id)
     return thread_id
+
+
+def _lock_owners(owner_ids: Sequence[int]) -> None:
+    """One ledger at a time adds runs of a person, so that what it counts stays true.
+
+    An advisory lock, which writes nothing and goes with the statements after it. SQLite has one writer anyway.
+    """
+    if connection.vendor == "postgresql":
+        for owner_id in owner_ids:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_OWNERS | owner_id])
 
 
 def _ask_for_pending(owner_ids: Sequence[int]) -> Callable[[], dict[int, int]]:

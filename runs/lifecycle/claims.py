@@ -17,7 +17,7 @@ from runs.rows import as_uuid
 from runs.statuses import ENDED, ErrorCode, RunStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from uuid import UUID
 
     from runs.models import Run
@@ -45,11 +45,26 @@ class Claims:
     lock: datetime | None = None
 
 
-def claim(*, free: int, most: int, workers: int, worker: str, lease_seconds: float, max_attempts: int) -> Claims:
-    """Lease up to a fair share of the waiting rows and move their runs to running under a new fence."""
+def claim(
+    *,
+    free: int,
+    most: int,
+    workers: int,
+    worker: str,
+    lease_seconds: float,
+    max_attempts: int,
+    own: Callable[[], Collection[int]] = frozenset,
+) -> Claims:
+    """Lease up to a fair share of the waiting rows and move their runs to running under a new fence.
+
+    `own` says which rows this process has: after a stall their leases may be over, but they are not lost. It keeps
+    them if it renews them before anybody else takes them.
+    """
     clock.look()
     now = clock.now()
     waiting = queue.candidates(now)
+    if kept := own():
+        waiting = [row for row in waiting if row.queue_id not in kept]
     count = queue.fair_share(len(waiting), workers=workers, free=free, most=most)
     busy = queue.under_way(now) if queue.is_contended(waiting, count) else None
     chosen = [row.queue_id for row in queue.pick(waiting, count, busy)]
@@ -141,7 +156,7 @@ def _given_up(run: Run, lost_workers: int) -> Ending:
     return Ending(
         status=RunStatus.ERROR,
         error_code=ErrorCode.WORKER_LOST,
-        error=f"the worker was lost {lost_workers} times; the last one was {run.worker}",
+        error=f"its worker died or did not keep its lease; the last of {lost_workers} was {run.worker}",
         detail={"limit": lost_workers, "layer": "runs.max_attempts"},
     )
 

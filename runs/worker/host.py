@@ -265,6 +265,7 @@ class RunHost:
             worker=self.name,
             lease_seconds=self._lease_seconds,
             max_attempts=self._max_attempts,
+            own=lambda: frozenset(self._leases),
         )
         return drawn, [starting.ready(claimed) for claimed in drawn.runs]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from runs.lifecycle import Progress, claims, commit
 from runs.models import Run, Thread
 from runs.statuses import RunStatus
 from tests.runs.acts import ai, claim, claimed, finish, say, start_child, transcript
-from tests.runs.factories import ThreadFactory, started
+from tests.runs.factories import PersonFactory, ThreadFactory, started
 from tests.runs.invariants import assert_whole
 
 if TYPE_CHECKING:
@@ -247,3 +248,24 @@ def test_workers_that_claim_and_finish_two_hundred_runs_at_once_meet_no_error():
     assert Run.objects.filter(status=RunStatus.SUCCESS, attempt=1).count() == 200
     assert not OrmQ.objects.exists()
     assert_whole([run.thread_id for run in runs[:20]])
+
+
+@committed
+def test_starts_of_one_person_on_many_threads_at_the_same_moment_never_exceed_what_may_wait():
+    owner = PersonFactory()
+    for most in (1, 3, 5):
+        threads = [ThreadFactory(owner=owner) for _ in range(8)]
+        starts = [
+            replace(
+                services.start_verb(
+                    thread_id=thread.pk, owner_id=owner.pk, messages=[services.user_message("hello")], agent="lead_agent"
+                ),
+                most_pending=most,
+            )
+            for thread in threads
+        ]
+        results = _together(*(lambda start=start: commit([start])[0] for start in starts))
+        names = [type(result).__name__ for result in results]
+        assert sorted(names) == ["Run"] * most + ["TooManyPending"] * (8 - most)
+        for thread in threads:
+            services.stop_all(thread_id=thread.pk, by="lin")
