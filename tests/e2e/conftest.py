@@ -54,4 +54,4 @@ def page(house: House) -> Iterator[Page]:
         house.sign_in(opened)
         yield opened
         browser.close()
-    assert faults == []
+    assert [fault for fault in faults if not house.explains(fault)] == []

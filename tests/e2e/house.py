@@ -9,13 +9,14 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deerflow_site.supervisor import answers
 from tests.site.processes import BASE_DIR, Spoken, descendants, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from playwright.sync_api import Page
 
@@ -39,6 +40,7 @@ class House:
     environment: Mapping[str, str]
     server: Spoken
     url: str
+    web_ended: int = 0  # how often the test has ended the web process
 
     @classmethod
     def start(cls, home: Path, environment: Mapping[str, str], model_url: str) -> House:
@@ -82,6 +84,24 @@ class House:
         pid = int(name.rpartition(":")[2])
         assert pid in descendants(self.server.pid), f"{name} is not one of ours"
         os.kill(pid, signal.SIGKILL)
+
+    def web_process(self) -> int:
+        """The id of the process that answers requests; -1 while there is none."""
+        below = ((pid, Path(f"/proc/{pid}/cmdline")) for pid in descendants(self.server.pid))
+        return next((pid for pid, line in below if line.exists() and b"uvicorn" in line.read_bytes()), -1)
+
+    def end_web(self, number: int) -> None:
+        """Send a signal to the web process; its supervisor says that it has ended and starts another."""
+        self.web_ended += 1
+        os.kill(self.web_process(), number)
+        self.server.wait_for_times("The web server stopped", self.web_ended, 60)
+
+    def until_web_answers(self) -> None:
+        assert eventually(lambda: answers(self.url.partition("://")[2]), 60), self.server.text
+
+    def explains(self, fault: str) -> bool:
+        """Whether a browser's complaint only says that the web process was away when the test had ended it."""
+        return self.web_ended > 0 and any(words in fault for words in ("WebSocket connection", "ERR_CONNECTION_"))
 
     def sign_in(self, page: Page) -> None:
         page.goto(self.url)

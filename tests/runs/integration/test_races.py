@@ -258,7 +258,10 @@ def test_starts_of_one_person_on_many_threads_at_the_same_moment_never_exceed_wh
         starts = [
             replace(
                 services.start_verb(
-                    thread_id=thread.pk, owner_id=owner.pk, messages=[services.user_message("hello")], agent="lead_agent"
+                    thread_id=thread.pk,
+                    owner_id=owner.pk,
+                    messages=[services.user_message("hello")],
+                    agent="lead_agent",
                 ),
                 most_pending=most,
             )

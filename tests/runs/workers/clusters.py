@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runs.models import WorkerHeartbeat
@@ -57,11 +56,6 @@ def workers_of(spoken: Spoken) -> list[int]:
     """The ids of a cluster's worker processes."""
     below = set(descendants(spoken.pid))
     return [pid for pid in worker_pids() if pid in below]
-
-
-def sentinel_of(worker_pid: int) -> int:
-    """The process that guards a worker: its parent."""
-    return int(Path(f"/proc/{worker_pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 @contextlib.contextmanager
