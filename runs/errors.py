@@ -36,6 +36,14 @@ class RunNotFound(RunsError):
         self.run_id = run_id
 
 
+class CheckpointNotFound(RunsError):
+    """No such step in the thread's history, or one that a rollback took away."""
+
+    def __init__(self, thread_id: UUID) -> None:
+        super().__init__(f"thread {thread_id} has no such checkpoint")
+        self.thread_id = thread_id
+
+
 class ThreadBusy(RunsError):
     """The thread already has an active run and the request asked not to wait."""
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+if TYPE_CHECKING:
+    from runs.history import Line
 
 
 class EventType(StrEnum):
@@ -20,6 +23,8 @@ class EventType(StrEnum):
     RUN_STEERED = "run.steered"
     RUN_STEER_READ = "run.steer_read"
     RUN_ENDED = "run.ended"
+    STATE_UPDATED = "state.updated"
+    THREAD_REWOUND = "thread.rewound"
     TASK_CREATED = "task.created"
     TASK_STARTED = "task.started"
     TASK_STEP = "task.step"
@@ -117,6 +122,25 @@ class RunEnded(Fact):
     model_calls: int = 0
     total_tokens: int | None = None
     cancelled_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateUpdated(Fact):
+    """A program set values of the thread's state that are no messages. A checkpoint like each message."""
+
+    type: ClassVar[EventType] = EventType.STATE_UPDATED
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadRewound(Fact):
+    """What comes after goes on from the checkpoint `to`; the rows stay, see runs.history."""
+
+    type: ClassVar[EventType] = EventType.THREAD_REWOUND
+    to: int
+    line: Line  # the numbers of what the state is made of from now on
+    values: dict[str, Any] = field(default_factory=dict)  # of the state at `to`, besides the messages
+    forget: bool | None = None  # True: a rollback of the run that the row names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,22 +14,25 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connection, transaction
 
-from runs import clock, queue, rows, transcript
+from runs import clock, history, log, queue, rows, transcript
 from runs.doorbell import Ring, ring_at_commit
 from runs.errors import Fenced, IllegalMove
 from runs.event_types import EventType, Fact
 from runs.models import Event, Message, Run, Thread
 from runs.statuses import ACTIVE, RunStatus, may_move
-from runs.transcript import WireMessage, to_json, to_row
+from runs.transcript import WireMessage, from_json, to_json, to_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
     from uuid import UUID
 
+    from runs.history import Cut, Line
+
 Entry = Fact | WireMessage
 _OWNERS = 0x5275 << 48  # sets these advisory locks apart from others; below it is room for a person's id
 _LONG_RUN_FIELDS = ("definition", "options", "metadata")
+_LONG_THREAD_FIELDS = ("values",)
 THREAD_FIELDS = ("last_seq", "status", "title", "metadata", "updated_at")
 
 
@@ -69,7 +72,8 @@ class Ledger:
             with rows.in_one_go():
                 _lock_owners(self._wanted_owners)
                 locked = rows.ask(
-                    rows.Wanted(Thread, self._wanted_threads), rows.Wanted(Run, self._wanted_runs, self._left_out)
+                    rows.Wanted(Thread, self._wanted_threads, _LONG_THREAD_FIELDS),
+                    rows.Wanted(Run, self._wanted_runs, self._left_out),
                 )
                 # After the threads are locked: nobody appends to them any more.
                 lines = _ask_for_lines(self._wanted_lines)
@@ -89,6 +93,9 @@ class Ledger:
         self._changed: dict[UUID, set[str]] = {}
         self._queue: dict[UUID, datetime] = {}
         self._children: dict[UUID, dict[str, UUID]] = {}
+        self._cuts: dict[UUID, list[Cut]] = {}
+        self._rewound: list[tuple[UUID, Cut, int, Line]] = []
+        self._values: dict[UUID, Thread] = {}
         self._ended: list[Run] = []
         self._cancels: set[UUID] = set()
         return self
@@ -161,6 +168,36 @@ class Ledger:
                 self._messages.append(Message(data=to_row(entry), **place))
         self.touch(thread)
 
+    def cuts_of(self, thread: Thread) -> list[Cut]:
+        """The rewinds of a locked thread, oldest first, those that this ledger adds included."""
+        if thread.pk not in self._cuts:
+            self._cuts[thread.pk] = log.cuts_of(thread.pk)
+        return self._cuts[thread.pk]
+
+    def updates_of(self, thread: Thread) -> list[tuple[int, dict[str, Any]]]:
+        """As `log.updates_of`, those that this ledger adds included."""
+        own = [row for row in self._events if row.thread_id == thread.pk and row.type == EventType.STATE_UPDATED]
+        return [*log.updates_of(thread.pk), *((row.seq, from_json(row.data)["values"]) for row in own)]
+
+    def messages_of(self, thread: Thread, **which: Any) -> list[int]:
+        """The numbers of a locked thread's messages with these fields, those that this ledger adds included."""
+        own = [row for row in self._messages if row.thread_id == thread.pk]
+        added = [row.seq for row in own if all(getattr(row, name) == value for name, value in which.items())]
+        return [*Message.objects.filter(thread_id=thread.pk, **which).values_list("seq", flat=True), *added]
+
+    def rewind(self, thread: Thread, cut: Cut) -> None:
+        """A locked thread's state is that of an earlier checkpoint from now on. See runs.lifecycle.rewinding."""
+        cuts = self.cuts_of(thread)
+        line = history.line_to(cut.to, cuts)
+        kept = history.common_end(history.line_to(cut.at, cuts), line)
+        self._rewound.append((thread.pk, cut, kept, history.past(kept, line)))
+        cuts.append(cut)
+
+    def set_values(self, thread: Thread, values: dict[str, Any]) -> None:
+        """What the state of a locked thread holds besides its messages."""
+        thread.values = values
+        self._values[thread.pk] = thread
+
     def touch(self, thread: Thread) -> None:
         thread.updated_at = self.now
         self._touched[thread.pk] = thread
@@ -206,6 +243,10 @@ class Ledger:
             rows.change(Thread, [t for pk, t in sorted(self._touched.items()) if pk not in new], THREAD_FIELDS)
             rows.add(Event, self._events)
             rows.add(Message, self._messages)
+            rows.change(Thread, [thread for _pk, thread in sorted(self._values.items())], _LONG_THREAD_FIELDS)
+            for thread_id, cut, kept, brought_back in self._rewound:
+                rows.take_off_line(thread_id, cut.at, kept)
+                rows.put_on_line(thread_id, brought_back)
             ring_at_commit(
                 Ring(
                     threads=frozenset(self._touched),

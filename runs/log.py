@@ -12,13 +12,16 @@ from django.db import connection
 from django.db.models import Max
 
 from runs.event_types import EventType
+from runs.history import Cut
 from runs.models import Event, Thread
 from runs.rows import as_uuid, key_of
-from runs.transcript import readable
+from runs.transcript import from_json, readable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
+
+    from django.db.models import QuerySet
 
 CHUNK = 2000
 _THREADS_PER_QUERY = 200  # SQLite parses an OR of many as deep as it is long, and refuses a thousand
@@ -62,6 +65,25 @@ def _read_into(found: dict[UUID, list[LogRow]], cursors: Mapping[UUID, int], lim
             found[as_uuid(row[0])].append(
                 LogRow(row[1], as_uuid(row[2]), row[3], _time(row[4]), readable(row[5] or "{}"))
             )
+
+
+def cuts_of(thread_id: UUID) -> list[Cut]:
+    """The rewinds of a thread, oldest first."""
+    rewound = of_history(thread_id).filter(type=EventType.THREAD_REWOUND).values_list("seq", "run_id", "data")
+    facts = [(seq, run_id, from_json(data)) for seq, run_id, data in rewound]
+    return [Cut(seq, fact["to"], fact.get("forget", False), run_id) for seq, run_id, fact in facts]
+
+
+def updates_of(thread_id: UUID) -> list[tuple[int, dict[str, Any]]]:
+    """What programs set in a thread's state besides messages, oldest first: (number, values)."""
+    updated = of_history(thread_id).filter(type=EventType.STATE_UPDATED).values_list("seq", "data")
+    return [(seq, from_json(data)["values"]) for seq, data in updated]
+
+
+def of_history(thread_id: UUID) -> QuerySet[Event]:
+    """The rare events that make a history of the transcript; a partial index has them."""
+    kinds = [EventType.THREAD_REWOUND.value, EventType.STATE_UPDATED.value]
+    return Event.objects.filter(thread_id=thread_id, type__in=kinds).order_by("seq")
 
 
 def settled_upto(thread_id: UUID) -> dict[UUID, int]:

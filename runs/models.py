@@ -43,6 +43,7 @@ class Thread(models.Model):
     status = models.CharField(max_length=12, default=ThreadStatus.IDLE.value)
     last_seq = models.BigIntegerField(default=0)  # the seq of the newest event; given out under the row's lock
     metadata = models.JSONField(default=dict, blank=True)
+    values = models.JSONField(default=dict, blank=True)  # of the state, besides the messages: see runs.history
     created_at = models.DateTimeField(_("created"))
     updated_at = models.DateTimeField(_("updated"))
 
@@ -154,6 +155,8 @@ class Message(models.Model):
     seq = models.BigIntegerField()
     run_id = models.UUIDField()
     data = models.TextField()
+    # The number of the `thread.rewound` event that took it off the thread's line; null: part of the state.
+    left_at = models.BigIntegerField(null=True)
 
     class Meta:
         verbose_name = _("message")
@@ -181,6 +184,13 @@ class Event(models.Model):
         verbose_name = _("event")
         verbose_name_plural = _("events")
         ordering = ["thread_id", "seq"]
+        indexes = [
+            models.Index(
+                fields=["thread", "seq"],
+                condition=Q(type__in=["thread.rewound", "state.updated"]),
+                name="event_of_history",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.thread_id}/{self.seq} {self.type}"

@@ -205,6 +205,23 @@ def change(
             matched.add(cursor)
 
 
+def take_off_line(thread_id: UUID, at: int, after: int) -> None:
+    """The messages past number `after` leave the thread's state with event `at`."""
+    _relined("left_at = %s", [at], thread_id, "seq > %s AND seq < %s AND left_at IS NULL", [after, at])
+
+
+def put_on_line(thread_id: UUID, line: Sequence[tuple[int, int]]) -> None:
+    """The messages with numbers in these ranges are part of the thread's state again."""
+    for first, last in line:
+        _relined("left_at = NULL", [], thread_id, "seq BETWEEN %s AND %s AND left_at IS NOT NULL", [first, last])
+
+
+def _relined(change: str, new: list[int], thread_id: UUID, which: str, values: list[int]) -> None:
+    with _here().cursor() as cursor:
+        statement = f"UPDATE runs_message SET {change} WHERE thread_id = %s AND {which}"
+        cursor.execute(statement, [*new, key_of(thread_id), *values])
+
+
 # --- values -------------------------------------------------------------------------------------------------------
 def _for_statement(field: Any, value: Any, here: Any) -> Any:
     if type(value) in _TAKEN_AS_IT_IS.get(type(field), _NOTHING):

@@ -115,7 +115,9 @@ def ask(thread_ids: Iterable[UUID]) -> Callable[[], dict[UUID, list[WireMessage]
     places = ", ".join(["%s"] * len(wanted))
     cursor = connection.cursor()
     cursor.execute(
-        f"SELECT thread_id, data FROM runs_message WHERE thread_id IN ({places}) ORDER BY thread_id, seq", wanted
+        f"SELECT thread_id, data FROM runs_message WHERE thread_id IN ({places}) AND left_at IS NULL"
+        " ORDER BY thread_id, seq",
+        wanted,
     )
 
     def answer() -> dict[UUID, list[WireMessage]]:
@@ -162,7 +164,7 @@ def stopped_tools(messages: Sequence[WireMessage]) -> list[str]:
 
 
 def _newest(thread_id: UUID, limit: int) -> list[WireMessage]:
-    statement = "SELECT data FROM runs_message WHERE thread_id = %s ORDER BY seq DESC LIMIT %s"
+    statement = "SELECT data FROM runs_message WHERE thread_id = %s AND left_at IS NULL ORDER BY seq DESC LIMIT %s"
     with connection.cursor() as cursor:
         cursor.execute(statement, [key_of(thread_id), limit])
         return [from_json(text) for (text,) in cursor.fetchall()]

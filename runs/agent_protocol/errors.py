@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from runs.agent_protocol.shapes import json_response
-from runs.errors import BadInput, RunNotFound, RunsError, ThreadBusy, ThreadExists, ThreadNotFound, TooManyPending
+from runs.errors import (
+    BadInput,
+    CheckpointNotFound,
+    RunNotFound,
+    RunsError,
+    ThreadBusy,
+    ThreadExists,
+    ThreadNotFound,
+    TooManyPending,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +25,7 @@ _STATUS: dict[type[RunsError], tuple[int, str]] = {
     BadInput: (422, "invalid"),
     ThreadNotFound: (404, "not_found"),
     RunNotFound: (404, "not_found"),
+    CheckpointNotFound: (404, "not_found"),
     ThreadBusy: (409, "thread_busy"),
     ThreadExists: (409, "exists"),
     TooManyPending: (429, "too_many_pending"),

@@ -12,10 +12,10 @@ from starlette.responses import StreamingResponse
 from runs import log, services
 from runs.agent_protocol.access import database
 from runs.agent_protocol.position import Position
-from runs.agent_protocol.reading import end_seq, messages_upto, replies_under_way, run_exists
+from runs.agent_protocol.reading import end_seq, replies_under_way, run_exists
 from runs.agent_protocol.run_request import DEFAULT_MODES
-from runs.agent_protocol.shapes import values_object
 from runs.agent_protocol.sse import END, Frames, follow_run, frame
+from runs.agent_protocol.state import StateSoFar, state_upto
 from runs.statuses import ENDED
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def joined(run: Run, *, cancel_on_disconnect: bool = False) -> LastingResponse:
             yield orjson.dumps({"__error__": frames.error})
         else:
             # Up to the end: what waited behind this run has had its turn already, and is not of these values.
-            yield values_object(await database().call(messages_upto, run.thread_id, frames.end_seq))
+            yield (await database().call(state_upto, run.thread_id, frames.end_seq)).json()
 
     place = place_of(run)
     headers = {"Content-Location": place, "Location": f"{place}/join"}
@@ -119,9 +119,9 @@ async def _known(run: Run, last_event_id: str) -> Position | None:
     return position if position.seq <= newest else None
 
 
-def _so_far(run: Run, modes: tuple[str, ...], after: int) -> tuple[list[str], dict[str, str]]:
+def _so_far(run: Run, modes: tuple[str, ...], after: int) -> tuple[StateSoFar, dict[str, str]]:
     """What a stream that begins past `after` has to know: the transcript, and the replies that are half told."""
-    state = messages_upto(run.thread_id, after) if "values" in modes else []
+    state = state_upto(run.thread_id, after) if "values" in modes else StateSoFar()
     resumed = after > run.base_seq and ("messages" in modes or "messages-tuple" in modes)
     return state, replies_under_way(run.thread_id, run.pk, after) if resumed else {}
 

@@ -20,15 +20,12 @@ if TYPE_CHECKING:
 
     from runs.lifecycle import Cancel
 
-_LAST_SEQ = 2**63 - 1
 
-
-def messages_upto(thread_id: UUID, seq: int | None = None) -> list[str]:
-    """The transcript as JSON texts, up to an event's number or whole."""
-    # Written out: every run that is waited for asks this once.
-    select = f"SELECT data FROM {Message._meta.db_table} WHERE thread_id = %s AND seq <= %s ORDER BY seq"
+def messages_now(thread_id: UUID) -> list[str]:
+    """The messages of a thread's state as JSON texts. For the state at another time see `state_upto`."""
+    select = f"SELECT data FROM {Message._meta.db_table} WHERE thread_id = %s AND left_at IS NULL ORDER BY seq"
     with connection.cursor() as cursor:
-        cursor.execute(select, [key_of(thread_id), _LAST_SEQ if seq is None else seq])
+        cursor.execute(select, [key_of(thread_id)])
         return [readable(data) for (data,) in cursor.fetchall()]
 
 
@@ -40,12 +37,12 @@ def thread_answer(thread_id: UUID, owner_id: int) -> bytes:
     thread = Thread.objects.filter(pk=thread_id, owner_id=owner_id).first()
     if thread is None:
         raise ThreadNotFound(thread_id)
-    messages = messages_upto(thread_id)
+    messages = messages_now(thread_id)
     error = None
     if thread.status == ThreadStatus.ERROR:
         last = Run.objects.ended().filter(thread_id=thread_id).order_by("-ended_at").first()
         error = error_object(last) if last else None
-    return thread_object(thread, values_object(messages) if messages else None, error)
+    return thread_object(thread, values_object(messages, thread.values) if messages or thread.values else None, error)
 
 
 def run_exists(run_id: UUID) -> bool:

@@ -58,9 +58,10 @@ def thread_object(thread: Thread, values: bytes | None, error: dict[str, str] | 
     return head[:-1] + b',"values":' + (values or b"null") + b"}"
 
 
-def values_object(messages: list[str]) -> bytes:
-    """A thread's state from transcript rows, which are JSON already."""
-    return b'{"messages":[' + ",".join(messages).encode() + b"]}"
+def values_object(messages: list[str], values: Mapping[str, Any] | None = None) -> bytes:
+    """A thread's state from transcript rows, which are JSON already, and its other values."""
+    head = _bytes(values)[:-1] + b"," if values else b"{"
+    return head + b'"messages":[' + ",".join(messages).encode() + b"]}"
 
 
 def run_object(run: Run) -> dict[str, Any]:

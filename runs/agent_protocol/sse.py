@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from runs.agent_protocol.state import StateSoFar
 from runs.event_types import EventType
 from runs.relay import relay
 from runs.statuses import RunStatus
@@ -41,14 +42,14 @@ class Frames:
         modes: Sequence[str],
         start: Position,
         *,
-        state: Sequence[str] = (),
+        state: StateSoFar | None = None,
         partial: Mapping[str, str] | None = None,
     ) -> None:
         self._run_id = run_id
         self._modes = frozenset(modes)
         self._start = start
         self._meta = orjson.dumps({"run_id": str(run_id)})
-        self._state = list(state)  # the thread's messages so far, as JSON; only kept for `values`
+        self._state = state or StateSoFar()  # only kept for `values`
         self._partial = dict(partial or {})  # the text so far of replies under way, by message id
         self._given_up: set[str] = (
             set()
@@ -62,8 +63,8 @@ class Frames:
 
     def of(self, row: LogRow) -> bytes:
         """The frames of a row, concatenated; rows of other runs only complete the state."""
-        if row.type == EventType.MESSAGE and "values" in self._modes:
-            self._state.append(row.data)
+        if "values" in self._modes:
+            self._keep(row)
         if row.run_id != self._run_id:
             return b""
         bodies = list(self._bodies(row))
@@ -74,6 +75,14 @@ class Frames:
             frame(body, replace(self._start, seq=row.seq, part=place))
             for body, place in zip(bodies[seen:], places[seen:], strict=False)
         )
+
+    def _keep(self, row: LogRow) -> None:
+        if row.type == EventType.MESSAGE:
+            self._state.add(row.seq, row.data)
+        elif row.type == EventType.THREAD_REWOUND:
+            self._state.rewind(row.seq, from_json(row.data))
+        elif row.type == EventType.STATE_UPDATED:
+            self._state.update(from_json(row.data)["values"])
 
     def gone(self) -> bytes:
         """The frames of a run that was deleted while somebody followed it."""
@@ -107,7 +116,7 @@ class Frames:
             if message["type"] not in {"human", "system"}:  # what somebody said, and summaries: no step of the agent
                 yield from self._step(message, raw)
         if "values" in self._modes:
-            yield "values", b'{"messages":[' + ",".join(self._state).encode() + b"]}"
+            yield "values", self._state.json()
 
     def _step(self, message: dict[str, Any], raw: bytes) -> Iterator[Body]:
         streamed = self._partial.pop(message.get("id", ""), "")

@@ -9,6 +9,7 @@ from runs.lifecycle.commit import Held, Verb, commit, commit_one
 from runs.lifecycle.continuing import ContinueChild
 from runs.lifecycle.ending import Cancel, Ending, Finish, end
 from runs.lifecycle.progress import HandOver, Progress, waiting
+from runs.lifecycle.rewinding import Rewind, roll_back, take_back
 from runs.lifecycle.start import OpenThread, Start, StartChild
 from runs.lifecycle.steering import ReadSteers, Steer
 
@@ -22,6 +23,7 @@ __all__ = [
     "OpenThread",
     "Progress",
     "ReadSteers",
+    "Rewind",
     "Start",
     "StartChild",
     "Steer",
@@ -29,5 +31,7 @@ __all__ = [
     "commit",
     "commit_one",
     "end",
+    "roll_back",
+    "take_back",
     "waiting",
 ]

@@ -111,6 +111,7 @@ def _conversation() -> dict[str, str]:
         "send_now": _("Send now"),
         "remove": _("Remove"),
         "removed": _("Taken out of the queue"),
+        "rewound": _("Went on from an earlier point of the conversation"),
         "continued": _("Continued on another worker, attempt %(n)s"),
         "run_failed": _("The answer failed."),
         "run_timed_out": _("The answer ran out of time."),

@@ -57,6 +57,39 @@ test('after a drop the whole reply so far takes the place of what was shown', ()
   assert.equal(reduce(before, again).messages.m.open, '<p>new</p>');
 });
 
+test('after a rewind only what is on the line is shown, and what was left can come back', () => {
+  const log = new Log();
+  const say = (id, fields = {}) => log.frame('message', { id, role: 'human', text: id, ...fields });
+  const frames = [say('a'), log.answer('b', ['c1']), log.frame('message', { id: 'r', role: 'tool', call: 'c1', text: 'found' }), say('d')];
+  const forked = after([...frames, log.frame('thread.rewound', { to: 2, line: [[1, 2]] }), say('e')]);
+  assert.deepEqual(forked.order, ['message:a', 'message:b', 'note:rewound:5', 'message:e']);
+  assert.equal(forked.results.c1, undefined);
+  const back = after([log.frame('thread.rewound', { to: 4, line: [[1, 4]] })], forked);
+  assert.deepEqual([back.order, back.results.c1.text], [['message:a', 'message:b', 'message:d', 'note:rewound:7'], 'found']);
+});
+
+test('a message that was put in the place of another leaves again when the thread goes back to before it', () => {
+  const log = new Log();
+  const say = (text) => log.frame('message', { id: 'a', role: 'human', text });
+  const edited = after([say('old'), log.frame('thread.rewound', { to: 0, line: [] }), say('new')]);
+  assert.equal(edited.messages.a.text, 'new');
+  assert.equal(after([log.frame('thread.rewound', { to: 1, line: [[1, 1]] })], edited).messages.a.text, 'old');
+});
+
+test('a run that was rolled back is gone with its tasks and its ending', () => {
+  const log = new Log();
+  const of = (run, frame) => ({ ...frame, run_id: run });
+  const frames = [
+    of('one', log.frame('message', { id: 'a', role: 'human', text: 'a' })), of('one', log.frame('run.ended', { status: 'cancelled' })),
+    of('two', log.frame('run.queued', {})), of('two', log.frame('message', { id: 'b', role: 'human', text: 'b' })),
+    of('two', log.task('t', 'c')), of('two', log.frame('run.ended', { status: 'interrupted' })),
+    of('two', log.frame('thread.rewound', { to: 3, line: [[1, 3]], forget: true })),
+  ];
+  const state = after(frames);
+  assert.deepEqual(state.order, ['message:a', 'note:ended:one', 'note:rewound:7']);
+  assert.deepEqual([Object.keys(state.runs), state.runOrder, Object.keys(state.tasks)], [['one'], ['one'], []]);
+});
+
 test('a piece that comes after its finished message changes nothing', () => {
   const log = new Log();
   const state = after([log.answer('m'), log.frame('delta', { id: 'm', first_block: 0, blocks: [], open_html: '<p>late</p>' })]);

@@ -55,7 +55,8 @@ export class Conversation {
     known.source = source;
     if (kind === 'note') known.node = this.note(source);
     else if (source.role === 'ai') this.paintAnswer(state, known, source, index, now);
-    else known.node ??= human(source);
+    else if (known.seq !== source.seq) known.node = human(source); // the same message again may say something else
+    known.seq = source.seq;
     return known.node;
   }
 
@@ -91,6 +92,7 @@ export class Conversation {
   note(source) {
     if (source.kind === 'continued') return el('div', { class: 'evt' }, t('continued', { n: source.attempt }));
     if (source.kind === 'noted') return el('div', { class: 'noted' }, ...source.lines.map((line) => el('p', {}, line)));
+    if (source.kind === 'rewound') return el('div', { class: 'evt' }, t('rewound'));
     if (source.kind === 'removed') return el('div', { class: 'evt' }, t('removed'));
     if (source.kind === 'steered') return steered(source);
     const { run } = source;

@@ -11,6 +11,7 @@ export function emptyState() {
     applied: 0, // the newest that is no delta: older ones are repetitions
     order: [], // keys of what the conversation shows, oldest first: "message:<id>", "note:<key>", "tasks:<run>"
     messages: {}, // by id
+    said: {}, // by seq: every finished message and tool result, those that a rewind has left too
     notes: {}, // by key: one line between messages
     results: {}, // tool call id → { text, failed, at }
     callOwner: {}, // tool call id → id of the message that made it
@@ -32,6 +33,8 @@ const handlers = {
   'run.steered': onRunSteered,
   'run.steer_read': onRunSteerRead,
   'run.ended': onRunEnded,
+  'state.updated': onStateUpdated,
+  'thread.rewound': onRewound,
   'task.created': onTask,
   'task.started': onTask,
   'task.step': onTask,
@@ -67,13 +70,14 @@ function onMessage(state, frame) {
   const id = text(frame.id) || `seq-${frame.seq}`;
   const calls = Array.isArray(frame.calls) ? frame.calls.filter((call) => call && typeof call === 'object') : [];
   const message = {
-    id, role, runId: frame.run_id, at: frame.at, kind: text(frame.kind), text: text(frame.text), html: text(frame.html), calls, streaming: false,
+    id, role, seq: frame.seq, runId: frame.run_id, at: frame.at, kind: text(frame.kind), text: text(frame.text), html: text(frame.html), calls, streaming: false,
   };
   const callOwner = calls.length ? { ...state.callOwner } : state.callOwner;
   for (const call of calls) callOwner[call.id] = id;
   return {
     ...state,
     callOwner,
+    said: { ...state.said, [frame.seq]: message },
     messages: { ...state.messages, [id]: message },
     order: saysNothing(message) ? state.order : appended(state, `message:${id}`),
   };
@@ -85,8 +89,10 @@ function saysNothing({ role, html, calls }) {
 }
 
 function onToolResult(state, frame) {
+  const call = text(frame.call);
   const result = { text: text(frame.text), failed: frame.failed === true, tool: text(frame.tool), at: frame.at };
-  return touchOwner({ ...state, results: { ...state.results, [text(frame.call)]: result } }, text(frame.call));
+  const said = { ...state.said, [frame.seq]: { role: 'tool', call, result } };
+  return touchOwner({ ...state, said, results: { ...state.results, [call]: result } }, call);
 }
 
 /** A message shows its calls' tasks and results, so it changes with them. */
@@ -201,6 +207,44 @@ function withEnding(state, frame, before) {
   return withNote(state, `ended:${frame.run_id}`, {
     kind: neverStarted ? 'removed' : 'ended', runId: frame.run_id, run, at: frame.at,
   });
+}
+
+/** Values for programs; a conversation shows nothing of them. */
+function onStateUpdated(state) {
+  return state;
+}
+
+/** The thread goes on from an earlier step: what was left is no longer shown, what is taken up again is. */
+function onRewound(state, frame) {
+  const line = Array.isArray(frame.line) ? frame.line.filter((ends) => Array.isArray(ends)) : [];
+  const stays = (seq) => line.some(([first, last]) => first <= seq && seq <= last);
+  const said = Object.keys(state.said).map(Number).filter(stays).sort((a, b) => a - b).map((seq) => state.said[seq]);
+  const messages = {}, results = {}, again = [];
+  for (const one of said) {
+    if (one.role === 'tool') results[one.call] = one.result;
+    else messages[one.id] = { ...one };
+  }
+  const runs = new Set(Object.values(messages).map((message) => message.runId));
+  const order = state.order.filter((key) => {
+    const id = key.slice(key.indexOf(':') + 1);
+    if (key.startsWith('message:')) return Object.hasOwn(messages, id);
+    if (key.startsWith('note:rewound:')) return stays(Number(id.slice('rewound:'.length)) + 1);
+    return runs.has(key.startsWith('note:') ? state.notes[id]?.runId : id);
+  });
+  for (const message of Object.values(messages)) {
+    if (!saysNothing(message) && !order.includes(`message:${message.id}`)) again.push(`message:${message.id}`);
+  }
+  const next = { ...state, messages, results, order: [...order, ...again] };
+  return withNote(frame.forget === true ? withoutRun(next, frame.run_id) : next, `rewound:${frame.seq}`, {
+    kind: 'rewound', runId: frame.run_id, at: frame.at,
+  });
+}
+
+/** A run that was rolled back does not exist any more, nor do its tasks. */
+function withoutRun(state, id) {
+  const { [id]: gone, ...runs } = state.runs;
+  const tasks = Object.fromEntries(Object.entries(state.tasks).filter(([, task]) => task.runId !== id));
+  return { ...state, runs, tasks, runOrder: state.runOrder.filter((runId) => runId !== id) };
 }
 
 function withNote(state, key, note) {

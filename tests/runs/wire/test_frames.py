@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from runs.agent_protocol.position import Position
 from runs.agent_protocol.run_request import STREAM_MODES
 from runs.agent_protocol.sse import Frames
+from runs.agent_protocol.state import StateSoFar
 from runs.event_types import EventType
 from runs.log import LogRow
 from tests.runs.wire.callers import events_of
@@ -113,3 +114,18 @@ def test_readers_of_chunks_who_can_give_none_back_get_a_reply_that_was_written_a
 def test_a_summary_is_no_step_of_the_agent():
     frames = Frames(RUN, ["updates", "messages", "messages-tuple"], Position(0))
     assert frames.of(row(1, EventType.MESSAGE, type="system", name="summary", id="s", content="S")) == b""
+
+
+def test_values_follow_the_line_of_a_thread_that_goes_back_while_they_are_streamed():
+    state = StateSoFar([(1, '{"content":"a"}'), (2, '{"content":"b"}')])
+    frames = Frames(RUN, ["values"], Position(2), state=state)
+    rows = [
+        row(3, EventType.THREAD_REWOUND, to=1, line=[[1, 1]], values={"topic": "x"}),
+        reply(4, "c"),
+        row(5, EventType.THREAD_REWOUND, to=2, line=[[1, 2]]),
+        reply(6, "d"),
+    ]
+    events = events_of("".join(frames.of(one).decode() for one in rows))
+    told = [[message["content"] for message in event.data["messages"]] for event in events]
+    assert told == [["a", "c"], ["a", "b", "d"]]
+    assert [event.data.get("topic") for event in events] == ["x", None]
