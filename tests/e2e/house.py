@@ -123,7 +123,7 @@ class House:
 
     def stop(self) -> None:
         self.server.process.send_signal(signal.SIGTERM)
-        assert eventually(lambda: self.server.process.poll() is not None, 30), "did not stop"
+        assert eventually(lambda: self.server.process.poll() is not None), "did not stop"
         self.server.close()
 
 

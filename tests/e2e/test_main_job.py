@@ -68,7 +68,7 @@ def test_a_killed_worker_costs_nothing_and_the_page_shows_what_the_log_says(
     lead, prompt = scripts.delegate_to(children)
     thread = house.new_chat(page, prompt)
     for child, _ in children:  # each has appended its line and waits for its next reply
-        model.wait_for(lambda seen, child=child: len(seen.calls_of(child)) == 2, timeout_seconds=40)
+        model.wait_for(lambda seen, child=child: len(seen.calls_of(child)) == 2)
     victim = house.ask("Run.objects.filter(depth=1, status='running').first().worker")
     house.kill_worker(victim)
     model.open_gate("all appended")

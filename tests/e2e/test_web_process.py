@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from tests.e2e.house import NAME, House, log_of
+from tests.patience import PATIENCE_SECONDS
 from tests.scripted_model import scripts
 
 if TYPE_CHECKING:
@@ -62,14 +63,16 @@ def test_an_answer_is_written_on_without_the_web_process_and_page_and_stream_tak
     address = f"{house.url}/langgraph/threads/{thread}/runs/{run}/stream"
     last_id = [""]
     told: list[str] = []
-    with httpx.Client(headers={"x-api-key": key}, params={"stream_mode": "messages-tuple"}, timeout=60) as client:
+    with httpx.Client(
+        headers={"x-api-key": key}, params={"stream_mode": "messages-tuple"}, timeout=PATIENCE_SECONDS
+    ) as client:
         with client.stream("GET", address) as stream:
             pieces = _pieces(stream.iter_lines(), last_id)
             while f"t{BEFORE - 1}" not in "".join(told):
                 told.append(next(pieces))
             house.end_web(number)
             model.open_gate("go")
-            model.wait_for(lambda model: model.calls_of(script_id)[-1].ended_at is not None, 60)
+            model.wait_for(lambda model: model.calls_of(script_id)[-1].ended_at is not None)
         house.until_web_answers()
         with client.stream("GET", address, headers={"last-event-id": last_id[0]}) as stream:
             told.extend(_pieces(stream.iter_lines(), last_id))

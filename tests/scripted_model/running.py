@@ -6,6 +6,7 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING, Self
 
+from tests.patience import PATIENCE_SECONDS
 from tests.scripted_model.calls import Ledger, ModelCall
 from tests.scripted_model.choice import ReplyChoice, Responder
 from tests.scripted_model.plan import Planner
@@ -99,7 +100,7 @@ class ScriptedModel:
     def reset(self) -> None:
         self._in_loop(self._server.reset)
 
-    def wait_for(self, holds: Callable[[ScriptedModel], bool], timeout_seconds: float = 10.0) -> None:
+    def wait_for(self, holds: Callable[[ScriptedModel], bool], timeout_seconds: float = PATIENCE_SECONDS) -> None:
         """Block until the condition over calls and counters holds. Raises TimeoutError.
 
         Looked at whenever a call begins, ends or goes away. From a coroutine use `until`.
@@ -107,7 +108,7 @@ class ScriptedModel:
         if not self.ledger.wait_for(lambda: holds(self), timeout_seconds):
             raise TimeoutError(f"not within {timeout_seconds} s; the model saw {self.ledger.counters()}")
 
-    async def until(self, holds: Callable[[ScriptedModel], bool], timeout_seconds: float = 10.0) -> None:
+    async def until(self, holds: Callable[[ScriptedModel], bool], timeout_seconds: float = PATIENCE_SECONDS) -> None:
         """As `wait_for`, without blocking the event loop."""
         await asyncio.to_thread(self.wait_for, holds, timeout_seconds)
 

@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.patience import PATIENCE_SECONDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -45,11 +47,11 @@ class Spoken:
     def pid(self) -> int:
         return self.process.pid
 
-    def wait_for(self, wanted: str, seconds: float = 30) -> str:
+    def wait_for(self, wanted: str, seconds: float = PATIENCE_SECONDS) -> str:
         """Everything said until `wanted` was."""
         return self.wait_for_times(wanted, 1, seconds)
 
-    def wait_for_times(self, wanted: str, times: int, seconds: float = 30) -> str:
+    def wait_for_times(self, wanted: str, times: int, seconds: float = PATIENCE_SECONDS) -> str:
         stream = self.process.stdout
         assert stream is not None
         deadline = time.monotonic() + seconds
@@ -61,7 +63,7 @@ class Spoken:
             self.text += piece.decode("utf-8", "replace")
         return self.text
 
-    def end(self, seconds: float = 30) -> int:
+    def end(self, seconds: float = PATIENCE_SECONDS) -> int:
         """Wait until it ended; returns its exit status, its last words are in `text`."""
         stream = self.process.stdout
         assert stream is not None
@@ -76,7 +78,7 @@ class Spoken:
         for pid in [*descendants(self.pid), self.pid]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(PATIENCE_SECONDS)
         if self.process.stdout is not None:
             self.process.stdout.close()
 
@@ -124,7 +126,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:
     """Poll an outside fact that has no event of its own; False when it did not come true in time."""
     deadline = time.monotonic() + seconds
     pause = select.poll()

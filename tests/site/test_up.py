@@ -23,6 +23,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from tests.databases import own_database
+from tests.patience import PATIENCE_SECONDS
 from tests.site.processes import BASE_DIR, Spoken, alive, descendants, eventually, started
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def submit(browser: OpenerDirector, address: str, **fields: str) -> str:
 
 
 def get(url: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_SECONDS)
     try:
         connection.request("GET", urlsplit(url).path)
         answer = connection.getresponse()
@@ -89,7 +90,7 @@ def get(url: str) -> tuple[int, bytes]:
 
 
 def becomes_ready(base: str) -> bool:
-    return eventually(lambda: get(f"{base}/readyz")[0] == 200, 30)
+    return eventually(lambda: get(f"{base}/readyz")[0] == 200)
 
 
 def test_an_empty_installation_becomes_ready_and_its_link_makes_the_administrator(running: Spoken):
@@ -121,7 +122,7 @@ def test_killing_the_cluster_takes_its_forks_along_and_brings_a_new_one(running:
     os.kill(cluster, signal.SIGKILL)
     assert eventually(lambda: not any(alive(pid) for pid in forks))
     running.wait_for("The workers stopped (killed by SIGKILL); starting again in 1 s.")
-    assert eventually(lambda: len(descendants(running.pid)) == len(forks) + 2, 30)
+    assert eventually(lambda: len(descendants(running.pid)) == len(forks) + 2)
 
 
 def test_the_supervisor_costs_little_memory(running: Spoken):
@@ -154,10 +155,10 @@ async def test_open_sockets_and_streams_end_within_three_seconds_of_a_stop(
         drained = asyncio.to_thread(drain, stream)
         with pytest.raises(ConnectionClosed):
             while True:
-                await asyncio.wait_for(websocket.recv(), 10)
+                await asyncio.wait_for(websocket.recv(), PATIENCE_SECONDS)
         await drained
         assert time.monotonic() - began < 3
-    assert await asyncio.to_thread(running.end, 30) == 0
+    assert await asyncio.to_thread(running.end) == 0
 
 
 def api_key(environment: dict[str, str]) -> str:

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.test import Client
 from playwright.async_api import BrowserContext, Page, async_playwright
 
+from tests.patience import PATIENCE_SECONDS
 from tests.site.processes import Spoken
 from tests.web.chromium import launch
 from tests.web.log_writer import LogWriter, person
@@ -73,7 +74,7 @@ async def tab(server: Server, owner: Any) -> AsyncIterator[BrowserContext]:
     faults: list[str] = []
     async with async_playwright() as playwright, await launch(playwright) as chromium:
         context = await chromium.new_context(viewport={"width": 1440, "height": 900}, base_url=server.address)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(1000 * PATIENCE_SECONDS)
         await context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": server.address}])
         context.on("weberror", lambda fault: faults.append(str(fault.error)))
         context.on("console", lambda said: faults.append(said.text) if "Content Security" in said.text else None)

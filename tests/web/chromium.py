@@ -5,10 +5,16 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+from playwright.async_api import expect
+
+from tests.patience import PATIENCE_SECONDS
+
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Playwright
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+expect.set_options(timeout=1000 * PATIENCE_SECONDS)
 
 
 def executable() -> str | None:

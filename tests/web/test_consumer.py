@@ -16,6 +16,7 @@ from runs import consumers
 from runs.event_types import Delta, RunEnded, RunStarted
 from runs.routing import websocket_urlpatterns
 from runs.web import resume
+from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -34,7 +35,7 @@ class Socket:
         self.wire = ApplicationCommunicator(URLRouter(websocket_urlpatterns), scope)
 
     async def next(self) -> dict[str, Any]:
-        return dict(await self.wire.receive_output(timeout=20))
+        return dict(await self.wire.receive_output(timeout=PATIENCE_SECONDS))
 
     async def frames(self, until: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
@@ -57,7 +58,7 @@ async def socket(user: Any, thread_id: Any, query: str = "after=0") -> AsyncIter
         yield end
     finally:
         await end.wire.send_input({"type": "websocket.disconnect", "code": 1001})
-        await end.wire.wait(timeout=20)
+        await end.wire.wait(timeout=PATIENCE_SECONDS)
 
 
 async def test_a_socket_shows_what_is_stored_and_then_what_comes(lin, log):

@@ -11,6 +11,7 @@ from engine.sandbox.base import CommandLimits, CommandResult, Sandbox
 from engine.sandbox.bubblewrap import BubblewrapSandbox
 from engine.sandbox.local import LocalSandbox
 from engine.sandbox.workspace import Workspace
+from tests.patience import PATIENCE_SECONDS
 
 NOT_INSTALLED = "bubblewrap is not installed: apt-get install bubblewrap"
 SMALL = CommandLimits(
@@ -64,7 +65,7 @@ class Lifeline:
         path.chmod(0o666)
         self.fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
 
-    def wait_until_up(self, seconds: float = 10) -> None:
+    def wait_until_up(self, seconds: float = PATIENCE_SECONDS) -> None:
         assert select.select([self.fd], [], [], seconds)[0], "the command did not start"
         assert os.read(self.fd, 3) == b"up\n"
 

@@ -12,6 +12,7 @@ from runs.doorbell import EVERYTHING, Ring
 from runs.lifecycle import Held, Progress
 from runs.models import Event, Message, Run, Thread
 from runs.relay import Relay
+from tests.patience import PATIENCE_SECONDS
 from tests.runs.acts import delta
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Watched(Relay):
         self.bells[0].ring(ring)
 
     async def until_read(self, count: int) -> None:
-        async with asyncio.timeout(20), self._read_more:
+        async with asyncio.timeout(PATIENCE_SECONDS), self._read_more:
             await self._read_more.wait_for(lambda: self.reads >= count)
 
     async def _call(self, function: Any, *arguments: Any) -> Any:
@@ -82,7 +83,7 @@ async def running(relay: Relay) -> AsyncIterator[Any]:
 
 async def rows_upto(relay: Relay, thread_id: UUID, after: int, upto: int) -> list[LogRow]:
     got: list[LogRow] = []
-    async with asyncio.timeout(20), aclosing(relay.follow(thread_id, after)) as batches:
+    async with asyncio.timeout(PATIENCE_SECONDS), aclosing(relay.follow(thread_id, after)) as batches:
         async for rows in batches:
             got += rows
             if got[-1].seq >= upto:
@@ -106,7 +107,7 @@ class Follower:
                     self._more.notify_all()
 
     async def until(self, seq: int) -> list[int]:
-        async with asyncio.timeout(20), self._more:
+        async with asyncio.timeout(PATIENCE_SECONDS), self._more:
             await self._more.wait_for(lambda: self.seqs and self.seqs[-1] >= seq)
         return self.seqs
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runs.doorbell import EVERYTHING, Doorbell, Ring, parse, payloads, ring_at_commit
+from tests.patience import PATIENCE_SECONDS
 
 ids = st.frozensets(st.uuids(), max_size=400)
 
@@ -40,7 +41,7 @@ class _Ears:
         self._more.set()
 
     async def until(self, thread_id: UUID) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not any(ring.threads is None or thread_id in ring.threads for ring in self.heard):
                 await self._more.wait()
                 self._more.clear()

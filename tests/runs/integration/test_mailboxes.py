@@ -17,6 +17,7 @@ from django.db import connection
 
 from runs.doorbell import EVERYTHING, Ring, payloads
 from runs.doorbell import sqlite as bell
+from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -68,7 +69,7 @@ async def test_another_processs_commit_is_heard_in_words(database):
     async with listening() as heard:
         argv = [sys.executable, "-c", ANOTHER_PROCESS, str(bell.mailboxes(database)), *payloads(ring)]
         await asyncio.to_thread(subprocess.run, argv, check=True, cwd=ROOT)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert {await heard.get(), await heard.get()} == {Ring(queue=True), Ring(threads=ring.threads)}
 
 
@@ -76,7 +77,7 @@ async def test_a_commit_whose_datagram_was_lost_is_noticed_by_looking(database):
     async with listening() as heard:
         with sqlite3.connect(database) as other:
             other.execute("INSERT INTO t VALUES (1)")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert await heard.get() == EVERYTHING
 
 
@@ -113,7 +114,7 @@ async def test_in_a_folder_that_others_may_write_to_nobody_listens_but_changes_a
         assert list(folder.iterdir()) == []
         with sqlite3.connect(database) as other:
             other.execute("INSERT INTO t VALUES (1)")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert await heard.get() == EVERYTHING
     folder.rmdir()
 

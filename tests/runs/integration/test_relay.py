@@ -16,6 +16,7 @@ from runs.event_types import EventType
 from runs.lifecycle import Progress
 from runs.models import Event
 from runs.relay import Relay
+from tests.patience import PATIENCE_SECONDS
 from tests.runs.acts import claimed, delta, finish
 from tests.runs.factories import started
 from tests.runs.integration.following import (
@@ -116,7 +117,7 @@ async def test_a_follower_far_behind_a_fast_writer_misses_nothing(database, conv
     async with running(Watched()) as relay:
         there = Follower(relay, run.thread_id)
         await there.until(BEGUN)
-        async with asyncio.timeout(20), aclosing(relay.follow(run.thread_id, 1)) as batches:
+        async with asyncio.timeout(PATIENCE_SECONDS), aclosing(relay.follow(run.thread_id, 1)) as batches:
             got = [row.seq for row in await anext(batches)]  # and now it is slow
             last = await database.call(store, run, ["delta"] * 4500)
             relay.ring()

@@ -9,6 +9,7 @@ from django.db import connection
 
 from runs.models import Thread
 from runs.relay import Relay, relay
+from tests.patience import PATIENCE_SECONDS
 from tests.runs.integration.following import (
     BEGUN,
     Follower,
@@ -84,7 +85,7 @@ async def test_stopping_ends_every_follower(database, conversation):
         for follower in followers:
             await follower.until(BEGUN)
         await relay.stop()
-        await asyncio.wait_for(asyncio.gather(*(follower.task for follower in followers)), 5)
+        await asyncio.wait_for(asyncio.gather(*(follower.task for follower in followers)), PATIENCE_SECONDS)
         await relay.stop()  # a second stop is no fault
         assert [row.seq for row in await rows_upto(relay, run.thread_id, 0, BEGUN)] == seqs(1, BEGUN)  # it starts again
 

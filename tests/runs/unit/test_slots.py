@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runs.worker.slots import Slots
+from tests.patience import PATIENCE_SECONDS
 
 
 async def _turn() -> None:
@@ -63,7 +64,7 @@ async def test_as_many_leads_as_one_slot_may_wait_for_children_without_a_deadloc
         slots.give_back()
         ended.append(f"lead {number}")
 
-    await asyncio.wait_for(asyncio.gather(*(lead(number) for number in range(20))), 5)
+    await asyncio.wait_for(asyncio.gather(*(lead(number) for number in range(20))), PATIENCE_SECONDS)
     assert len(ended) == 40
     assert slots.free == 1
 

@@ -15,6 +15,7 @@ from django.db import connections
 from langgraph_sdk import get_client
 
 from access import keys as api_keys
+from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +67,7 @@ async def make_caller(url: str, scopes: tuple[str, ...] = ("run",), *, user: Any
 
 
 def caller_at(url: str, user: Any, key: str) -> Caller:
-    http = httpx.AsyncClient(base_url=url, headers={"x-api-key": key}, timeout=20)
+    http = httpx.AsyncClient(base_url=url, headers={"x-api-key": key}, timeout=PATIENCE_SECONDS)
     return Caller(user, key, get_client(url=url, api_key=key), http)
 
 
@@ -118,7 +119,7 @@ def text_in(parts: list[Any]) -> str:
     return "".join(chunk["content"] for chunk in chunks if chunk["type"] == "AIMessageChunk")
 
 
-async def eventually(holds: Callable[[], Any], seconds: float = 10.0) -> None:
+async def eventually(holds: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> None:
     """Look at an outside fact that has no event of its own until it holds."""
     async with asyncio.timeout(seconds):
         while not await holds():

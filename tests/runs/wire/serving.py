@@ -14,11 +14,10 @@ from runs.agent_protocol import access
 from runs.relay import relay
 from runs.worker import plans
 from runs.worker.host import RunHost
+from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-
-START_TIMEOUT_SECONDS = 15.0
 
 
 class WebServer:
@@ -49,13 +48,13 @@ class WebServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        if not self._ready.wait(START_TIMEOUT_SECONDS):
+        if not self._ready.wait(PATIENCE_SECONDS):
             raise RuntimeError("the web server did not start")
         return self
 
     def __exit__(self, *_error: object) -> None:
         self._server.should_exit = True
-        self._thread.join(START_TIMEOUT_SECONDS)
+        self._thread.join(PATIENCE_SECONDS)
         self._listener.close()
 
     async def ask(self, function: Callable[[], Any]) -> Any:
@@ -109,7 +108,7 @@ class Worker:
         self._stopping.set()
         if self._host is not None:
             self._host.wake()
-        self._thread.join(START_TIMEOUT_SECONDS)
+        self._thread.join(PATIENCE_SECONDS)
 
     def _run(self) -> None:
         asyncio.run(self._serve())
@@ -120,6 +119,6 @@ class Worker:
         await plans.close_models()
 
 
-async def on_loop(work: Coroutine[Any, Any, Any], seconds: float = 20.0) -> Any:
+async def on_loop(work: Coroutine[Any, Any, Any], seconds: float = PATIENCE_SECONDS) -> Any:
     async with asyncio.timeout(seconds):
         return await work

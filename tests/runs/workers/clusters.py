@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runs.models import WorkerHeartbeat
+from tests.patience import PATIENCE_SECONDS
 from tests.site.processes import BASE_DIR, Spoken, alive, descendants, eventually
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Clusters:
         before = len(worker_pids())
         spoken = Spoken(argv or QCLUSTER, {**self.environment, "RUN_WORKERS": str(workers)})
         self.started.append(spoken)
-        if not eventually(lambda: len(worker_pids()) >= before + workers, 60):
+        if not eventually(lambda: len(worker_pids()) >= before + workers):
             spoken.close()
             raise AssertionError(f"the workers did not come up: {spoken.text}")
         return spoken
@@ -70,5 +71,5 @@ def frozen(*pids: int) -> Iterator[None]:
                 os.kill(pid, signal.SIGCONT)
 
 
-def all_gone(pids: list[int], seconds: float = 10) -> bool:
+def all_gone(pids: list[int], seconds: float = PATIENCE_SECONDS) -> bool:
     return eventually(lambda: not any(alive(pid) for pid in pids), seconds)

@@ -26,6 +26,7 @@ from subagents import registry
 from subagents.errors import NameTaken
 from subagents.kinds import AGENT, SUBAGENT
 from subagents.services import Actor, create, replace
+from tests.patience import PATIENCE_SECONDS
 from tests.scripted_model.strict import faults
 from tests.site.processes import eventually
 
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from tests.scripted_model import ScriptedModel
 
 KEY = "sk-scripted-0123456789abcdef0123456789"
-WAIT_SECONDS = 60  # a bound for a busy machine; nothing waits that long for anything that happens
 
 
 class Worker:
@@ -55,7 +55,7 @@ class Worker:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(WAIT_SECONDS)
+        assert self._ready.wait(PATIENCE_SECONDS)
         return self
 
     def __exit__(self, *_raised: object) -> None:
@@ -75,14 +75,14 @@ class Worker:
         """As on SIGTERM: claim nothing more, wait out the grace, hand over. Returns when it has ended."""
         self._stop_asked = True
         self.wake()
-        self._thread.join(WAIT_SECONDS)
+        self._thread.join(PATIENCE_SECONDS)
         assert not self._thread.is_alive()
 
     def lose(self) -> None:
         """As when its process is killed: nothing is written any more, its leases stay as they are."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._serving.cancel)
-            self._thread.join(WAIT_SECONDS)
+            self._thread.join(PATIENCE_SECONDS)
         assert not self._thread.is_alive()
 
     def wake(self) -> None:
@@ -149,7 +149,7 @@ class House:
         self.work()
         return self.again(run)
 
-    def until(self, condition: Any, seconds: float = WAIT_SECONDS) -> None:
+    def until(self, condition: Any, seconds: float = PATIENCE_SECONDS) -> None:
         assert eventually(condition, seconds), "it did not come true: " + ", ".join(
             f"{run.agent} {run.status} {run.waiting_for} {run.error}" for run in Run.objects.all()
         )
@@ -165,7 +165,8 @@ class House:
     def until_calls(self, *script_ids: str) -> None:
         """Wait until the model has been asked by each of these scripts and answers none of them yet."""
         self.model.wait_for(
-            lambda model: all(any(c.ended_at is None for c in model.calls_of(one)) for one in script_ids), WAIT_SECONDS
+            lambda model: all(any(c.ended_at is None for c in model.calls_of(one)) for one in script_ids),
+            PATIENCE_SECONDS,
         )
 
     def again(self, run: Run) -> Run:

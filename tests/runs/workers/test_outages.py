@@ -14,6 +14,7 @@ from django_q.models import OrmQ
 from runs.models import Run
 from runs.statuses import RunStatus
 from subagents import registry
+from tests.patience import PATIENCE_SECONDS
 from tests.runs.workers.house import House, Worker
 from tests.runs.workers.own_postgres import own_server
 from tests.scripted_model import scripts
@@ -58,13 +59,13 @@ def test_a_database_that_is_restarted_under_load_costs_time_and_no_run(
         house = House(model, get_user_model().objects.create_user("ada"), settings.CONFIG_FILE)
         runs, script_ids = leads_with_appending_children(house)
         with Worker(name="one", lease_seconds=LEASE_SECONDS), Worker(name="two", lease_seconds=LEASE_SECONDS):
-            model.wait_for(lambda model: all(len(model.calls_of(one)) >= 2 for one in script_ids), 60)
+            model.wait_for(lambda model: all(len(model.calls_of(one)) >= 2 for one in script_ids))
             server.stop()
             model.open_gate("go")  # answers arrive while there is nowhere to write them
-            model.wait_for(lambda model: all(model.calls_of(one)[-1].ended_at for one in script_ids), 60)
+            model.wait_for(lambda model: all(model.calls_of(one)[-1].ended_at for one in script_ids))
             server.start()
             connection.close()
-            house.until(lambda: not Run.objects.active().exists(), 60)
+            house.until(lambda: not Run.objects.active().exists())
         assert_done_once(house, runs)
     registry.forget()
 
@@ -93,7 +94,7 @@ class FullDisk:
 
     def fill(self, worker: Worker) -> None:
         self.is_full = True
-        asyncio.run_coroutine_threadsafe(worker.host.database.call(self.limit), worker._loop).result(20)
+        asyncio.run_coroutine_threadsafe(worker.host.database.call(self.limit), worker._loop).result(PATIENCE_SECONDS)
 
 
 @pytest.mark.cannot_run_here("limits the file of SQLite")
@@ -107,7 +108,7 @@ def test_a_disk_that_is_full_for_a_while_costs_time_and_no_run(
     talker = house.ask(long_prompt)
     # Long enough that only the disk can cost it, however busy the machine is while the answer streams.
     with Worker(lease_seconds=3 * LEASE_SECONDS) as worker:
-        model.wait_for(lambda model: all(len(model.calls_of(one)) >= 2 for one, _prompt in children), 30)
+        model.wait_for(lambda model: all(len(model.calls_of(one)) >= 2 for one, _prompt in children))
         house.until_calls(long_id)
         full_disk.fill(worker)
         model.open_gate("go")

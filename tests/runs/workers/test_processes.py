@@ -65,7 +65,7 @@ def lead_with_three_appending_children(house: House) -> tuple[Run, list[str]]:
 
 def until_appended(house: House, script_ids: list[str]) -> None:
     """Every child has appended its line and waits for the model."""
-    house.model.wait_for(lambda model: all(len(model.calls_of(one)) >= 2 for one in script_ids), 30)
+    house.model.wait_for(lambda model: all(len(model.calls_of(one)) >= 2 for one in script_ids))
 
 
 def assert_each_line_is_there_once(house: House, run: Run) -> None:
@@ -138,7 +138,7 @@ def test_a_cluster_that_slept_longer_than_its_leases_writes_nothing_when_it_wake
     with frozen(*descendants(spoken.pid), spoken.pid):
         cluster.start()
         house.until(lambda: all(child.attempt == 2 for child in house.children(run)))
-        model.wait_for(lambda model: all(len(model.calls_of(one)) >= 3 for one in script_ids), 30)
+        model.wait_for(lambda model: all(len(model.calls_of(one)) >= 3 for one in script_ids))
         model.open_gate("go")  # the answers for the zombie lie in its sockets when it wakes
         house.until_ended(run)
         before = _rows(house, run)
@@ -162,7 +162,7 @@ def test_sigterm_lets_a_short_run_finish(house: House, cluster: Clusters, model:
     spoken = cluster.start()
     script_id, prompt = scripts.gated("go")
     run = house.ask(prompt)
-    model.wait_for(lambda model: len(model.calls_of(script_id)) == 1, 30)
+    model.wait_for(lambda model: len(model.calls_of(script_id)) == 1)
     os.kill(spoken.pid, signal.SIGTERM)
     model.open_gate("go")
     assert spoken.end() == 0
@@ -178,7 +178,7 @@ def test_sigterm_hands_long_runs_over_and_they_go_on_elsewhere(house: House, clu
     cluster.start()
     os.kill(leaving.pid, signal.SIGTERM)
     assert leaving.end() == 0
-    model.wait_for(lambda model: all(len(model.calls_of(one)) >= 3 for one in script_ids), 30)
+    model.wait_for(lambda model: all(len(model.calls_of(one)) >= 3 for one in script_ids))
     model.open_gate("go")
     house.until_ended(run)
     assert {each.lost_workers for each in [house.again(run), *house.children(run)]} == {0}
@@ -191,7 +191,7 @@ def test_a_tool_in_flight_in_a_killed_worker_is_not_run_again(house: House, clus
     cluster.start(workers=2)
     command = "echo once >> log.txt; mkfifo never; cat never"
     run = house.ask(scripts.tool_then("bash", {"command": command})[1])
-    house.until(house.file(run, "never").exists, 30)
+    house.until(house.file(run, "never").exists)
     os.kill(holder_of(run), signal.SIGKILL)
     house.until_ended(run)
     assert house.file(run, "log.txt").read_text() == "once\n"
@@ -222,7 +222,7 @@ def test_a_worker_whose_loop_has_stalled_is_replaced(house: House, cluster: Clus
     spoken = cluster.start()
     (stalled,) = workers_of(spoken)
     async_task(f"{HERE}.stall_the_loop", str(tmp_path / "started"))
-    assert eventually(lambda: not alive(stalled), 30)
+    assert eventually(lambda: not alive(stalled))
     run = house.ask(scripts.instant()[1])
     house.until_ended(run)
     assert holder_of(run) != stalled

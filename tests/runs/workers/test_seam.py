@@ -12,6 +12,7 @@ import pytest
 from django_q.cluster import Sentinel
 
 from runs.worker import async_worker
+from tests.patience import PATIENCE_SECONDS
 from tests.site.processes import BASE_DIR
 
 if TYPE_CHECKING:
@@ -49,12 +50,12 @@ def test_a_sentinel_spawns_whatever_the_modules_globals_name(seam: None):
     )
     sentinel.spawn_worker()
     (process,) = sentinel.pool
-    assert sentinel.result_queue.get(timeout=20) == ("worker", 7)
+    assert sentinel.result_queue.get(timeout=PATIENCE_SECONDS) == ("worker", 7)
     assert process.timer.value == -1
-    process.join(20)
+    process.join(PATIENCE_SECONDS)
     pusher = sentinel.spawn_pusher()
-    assert sentinel.event_out.wait(20)
-    pusher.join(20)
+    assert sentinel.event_out.wait(PATIENCE_SECONDS)
+    pusher.join(PATIENCE_SECONDS)
 
 
 class _NoBroker:

@@ -11,6 +11,7 @@ from django.db import connections
 
 from subagents.api import examples
 from subagents.models import Revision
+from tests.patience import PATIENCE_SECONDS
 from tests.subagents.api.conftest import EVERYTHING, Api, caller, is_problem
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def test_of_those_who_save_at_once_with_one_version_one_wins(api: Api, make: Mak
 
     def save(number: int, who: Api) -> None:
         try:
-            start.wait(10)
+            start.wait(PATIENCE_SECONDS)
             statuses.append(who("PATCH", "/subagents/worker", {"max_turns": number + 1}, if_match=etag).status_code)
         finally:
             connections.close_all()
@@ -209,7 +210,7 @@ def test_of_those_who_save_at_once_with_one_version_one_wins(api: Api, make: Mak
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE_SECONDS)
     assert sorted(statuses) == [200, 412, 412, 412]
     assert api.ok("/subagents/worker/versions")["count"] == 2
     assert callable(make)
