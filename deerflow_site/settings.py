@@ -25,6 +25,8 @@ CONFIG_FILE = Path(env_text("DEER_FLOW_CONFIG") or BASE_DIR / "config.yaml").abs
 # --- Secrets and hosts ------------------------------------------------------------------------------------------
 DEBUG = env_bool("DEBUG", default=False)
 SECRET_KEY = env_text("SECRET_KEY") or kept_secret(DEER_FLOW_HOME, "secret-key")
+# Signs what webhooks are told: whsec_… as receivers take it, or any text.
+WEBHOOK_SECRET = env_text("WEBHOOK_SECRET") or kept_secret(DEER_FLOW_HOME, "webhook-secret")
 FIELD_KEY = env_text("FIELD_KEY") or kept_secret(DEER_FLOW_HOME, "field-key")  # encrypts stored headers
 ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", default=("127.0.0.1", "localhost", "[::1]"))
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
@@ -155,7 +157,7 @@ Q_CLUSTER: dict[str, Any] = {
     "label": _("Queue"),
 }
 # Functions of (now, dry_run) that remove what is of no use any more; they answer {what: how many rows}.
-HOUSEKEEPING = ["deerflow_site.setup_link.prune"]
+HOUSEKEEPING = ["deerflow_site.setup_link.prune", "runs.webhooks.prune"]
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 
 # --- Users ------------------------------------------------------------------------------------------------------

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+    from django.db import models
+
     from runs.history import Cut, Line
 
 Entry = Fact | WireMessage
@@ -89,6 +91,7 @@ class Ledger:
         self._new_runs: list[Run] = []
         self._events: list[Event] = []
         self._messages: list[Message] = []
+        self._others: list[models.Model] = []
         self._touched: dict[UUID, Thread] = {}
         self._changed: dict[UUID, set[str]] = {}
         self._queue: dict[UUID, datetime] = {}
@@ -220,6 +223,10 @@ class Ledger:
         self._new_runs.append(run)
         self.runs[run.pk] = run
 
+    def add(self, row: models.Model) -> None:
+        """A new row of another kind, written with everything else."""
+        self._others.append(row)
+
     def make_claimable(self, run: Run, held_until: datetime | None = None) -> None:
         """Give the run its queue row when the ledger closes; with a lease when somebody holds the run already."""
         self._queue[run.pk] = held_until or self.now
@@ -247,6 +254,8 @@ class Ledger:
             for thread_id, cut, kept, brought_back in self._rewound:
                 rows.take_off_line(thread_id, cut.at, kept)
                 rows.put_on_line(thread_id, brought_back)
+            for other in self._others:
+                rows.add(type(other), [other])
             ring_at_commit(
                 Ring(
                     threads=frozenset(self._touched),

@@ -44,6 +44,7 @@ class Thread(models.Model):
     last_seq = models.BigIntegerField(default=0)  # the seq of the newest event; given out under the row's lock
     metadata = models.JSONField(default=dict, blank=True)
     values = models.JSONField(default=dict, blank=True)  # of the state, besides the messages: see runs.history
+    temporary = models.BooleanField(default=False)  # of a run without a thread of its own: goes when that has ended
     created_at = models.DateTimeField(_("created"))
     updated_at = models.DateTimeField(_("updated"))
 
@@ -53,7 +54,10 @@ class Thread(models.Model):
         verbose_name = _("thread")
         verbose_name_plural = _("threads")
         ordering = ["-updated_at"]
-        indexes = [models.Index(fields=["owner", "-updated_at"], name="thread_owner_recent")]
+        indexes = [
+            models.Index(fields=["owner", "-updated_at"], name="thread_owner_recent"),
+            models.Index(fields=["updated_at"], condition=Q(temporary=True), name="thread_temporary"),
+        ]
 
     def __str__(self) -> str:
         return self.title or str(self.pk)
@@ -91,6 +95,7 @@ class Run(models.Model):
     )
 
     # What it runs with.
+    due_at = models.DateTimeField(null=True, blank=True)  # no worker takes it before
     base_seq = models.BigIntegerField(default=0)  # the thread's seq just before this run: where its stream begins
     input = models.JSONField(
         default=list, blank=True
@@ -212,3 +217,33 @@ class WorkerHeartbeat(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class WebhookDelivery(models.Model):
+    """What a URL is to be told when a run has ended. No key to the run: the delivery outlives a run that is deleted.
+
+    It waits (`next_at` null) until its run has ended; then `body` is written once and is the same for every attempt.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)  # by which receivers know repeats
+    run_id = models.UUIDField(db_index=True)
+    url = models.URLField(max_length=2000)
+    body = models.TextField(blank=True)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    next_at = models.DateTimeField(null=True, blank=True)  # of the next attempt, or the end of the one under way
+    done_at = models.DateTimeField(null=True, blank=True)  # delivered or given up
+    delivered = models.BooleanField(default=False)
+    error = models.CharField(max_length=300, blank=True)  # of the latest attempt
+    created_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = _("webhook delivery")
+        verbose_name_plural = _("webhook deliveries")
+        indexes = [
+            models.Index(fields=["run_id"], condition=Q(next_at=None, done_at=None), name="webhook_waiting"),
+            models.Index(fields=["next_at"], condition=Q(done_at=None), name="webhook_due"),
+            models.Index(fields=["done_at"], condition=Q(done_at__isnull=False), name="webhook_done"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.run_id} → {self.url}"

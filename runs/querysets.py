@@ -22,8 +22,8 @@ class ThreadQuerySet(models.QuerySet[Any]):
         return self.filter(owner_id=user.pk)
 
     def chats(self) -> ThreadQuerySet:
-        """Conversations with a lead; child runs' threads left out."""
-        return self.filter(parent_run__isnull=True)
+        """Conversations with a lead; child runs' threads and those that go with their run are left out."""
+        return self.filter(parent_run__isnull=True, temporary=False)
 
 
 class RunQuerySet(models.QuerySet[Any]):

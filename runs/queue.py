@@ -104,15 +104,18 @@ _FAIREST = (
 
 _UNDER_WAY = (
     "SELECT r.depth > 0, t.owner_id, COUNT(*) FROM django_q_ormq q JOIN runs_run r ON r.queue_id = q.id"
-    " JOIN runs_thread t ON t.id = r.thread_id WHERE q.key = %s AND q.lock > %s GROUP BY r.depth > 0, t.owner_id"
+    " JOIN runs_thread t ON t.id = r.thread_id WHERE q.key = %s AND q.lock > %s AND r.status = 'running'"
+    " GROUP BY r.depth > 0, t.owner_id"
 )
 # What `pick` does, over all rows: those under way come first in their owner's count, so they push back what waits.
+# A pending run whose row is locked is not due yet: it is in nobody's way.
 _PLACES = (
     "SELECT run_id, place FROM (SELECT run_id, ROW_NUMBER() OVER (ORDER BY depth = 0, nth, id) AS place FROM"
     " (SELECT q.id, r.id AS run_id, COALESCE(r.depth, 0) AS depth, q.lock, ROW_NUMBER() OVER"
     " (PARTITION BY COALESCE(r.depth, 0) > 0, t.owner_id ORDER BY CASE WHEN q.lock > %s THEN 0 ELSE 1 END, q.id) AS nth"
     " FROM django_q_ormq q LEFT JOIN runs_run r ON r.queue_id = q.id LEFT JOIN runs_thread t ON t.id = r.thread_id"
-    " WHERE q.key = %s) AS ranked WHERE lock <= %s) AS placed"
+    " WHERE q.key = %s AND NOT (q.lock > %s AND COALESCE(r.status, '') = 'pending')) AS ranked"
+    " WHERE lock <= %s) AS placed"
 )
 
 
@@ -124,7 +127,7 @@ def places(run_ids: Sequence[UUID], now: datetime) -> dict[UUID, int]:
     at = connection.ops.adapt_datetimefield_value(now)
     with connection.cursor() as cursor:
         statement = f"{_PLACES} WHERE run_id IN ({wanted})"
-        cursor.execute(statement, [at, Conf.CLUSTER_NAME, at, *(key_of(run_id) for run_id in run_ids)])
+        cursor.execute(statement, [at, Conf.CLUSTER_NAME, at, at, *(key_of(run_id) for run_id in run_ids)])
         return {as_uuid(run_id): place for run_id, place in cursor.fetchall()}
 
 
@@ -250,9 +253,12 @@ def release(queue_ids: Iterable[int], now: datetime) -> None:
 def shorten_leases(now: datetime, *, longest_seconds: float) -> int:
     """Bring leases back that lie further ahead than any reaches: the clock was set back since they were given.
 
-    Without this, rows that nobody holds could not be taken until the clock has caught up. Returns how many there were.
+    Without this, rows that nobody holds could not be taken until the clock has caught up. Rows of runs that are due
+    later are no leases. Returns how many there were.
     """
+    later = Run.objects.filter(queue_id__isnull=False, status="pending", due_at__gt=now).values("queue_id")
     beyond = OrmQ.objects.filter(key=Conf.CLUSTER_NAME, lock__gt=now + timedelta(seconds=longest_seconds))
+    beyond = beyond.exclude(pk__in=later)
     return beyond.update(lock=now + timedelta(seconds=longest_seconds / 2))
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db.models import F, Sum
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -19,6 +21,7 @@ from runs.statuses import ENDED, RunStatus, WaitingFor
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from datetime import datetime
     from uuid import UUID
 
 
@@ -29,6 +32,7 @@ class Reason(StrEnum):
     BUSY = "busy"  # every slot of every worker is taken
     SOON = "soon"  # a worker with a free slot draws it next
     BEHIND = "behind"  # another run of its thread comes first
+    LATER = "later"  # it is not due yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,8 @@ class Standing:
     """A run that has not begun: why, and how many are served before it, itself included."""
 
     reason: Reason
-    place: int | None = None  # None behind another run of its thread
+    place: int | None = None  # None behind another run of its thread, and before it is due
+    due_at: datetime | None = None
 
     def sentence(self) -> str:
         """In the active language."""
@@ -48,17 +53,26 @@ class Standing:
                 return _("All workers are busy. Place %(place)s in line.") % facts
             case Reason.SOON:
                 return _("A worker takes it in a moment. Place %(place)s in line.") % facts
+            case Reason.LATER:
+                return _("Is due later: %(time)s.") % {"time": date_format(localtime(self.due_at), "DATETIME_FORMAT")}
         return _("Waits behind the answer before it.")
 
 
 def standings(run_ids: Collection[UUID]) -> dict[UUID, Standing]:
     """Those of these runs that have not begun and why. Two small questions, whatever waits."""
-    pending = dict(Run.objects.filter(pk__in=run_ids, status=RunStatus.PENDING).values_list("pk", "queue_id"))
-    places = queue.places([pk for pk, queue_id in pending.items() if queue_id is not None], clock.now())
+    rows = Run.objects.filter(pk__in=run_ids, status=RunStatus.PENDING).values_list("pk", "queue_id", "due_at")
+    pending = {pk: (queue_id, due_at) for pk, queue_id, due_at in rows}
+    now = clock.now()
+    places = queue.places([pk for pk, (queue_id, _due) in pending.items() if queue_id is not None], now)
     reason = _reason() if places else Reason.SOON
     found = {pk: Standing(reason, place) for pk, place in places.items()}
-    behind = {pk: Standing(Reason.BEHIND) for pk, queue_id in pending.items() if queue_id is None}
-    return {**found, **behind}
+    behind = {pk: Standing(Reason.BEHIND) for pk, (queue_id, _due) in pending.items() if queue_id is None}
+    later = {
+        pk: Standing(Reason.LATER, due_at=due_at)
+        for pk, (queue_id, due_at) in pending.items()
+        if queue_id is not None and due_at is not None and due_at > now
+    }
+    return {**found, **behind, **later}
 
 
 def _reason() -> Reason:

@@ -302,7 +302,6 @@ def _unsupported(config: Config, path: Path) -> tuple[Problem, ...]:
         "mcp_servers": bool(config.mcp_servers),
         "async_subagents": bool(config.async_subagents),
         "acp_agents": bool(config.acp_agents),
-        "outbound.allow_private": bool(config.outbound.allow_private),
     }
     messages = {name: "this has no effect in this version yet" for name, is_asked in asked.items() if is_asked}
     return tuple(

@@ -11,7 +11,7 @@ from django.http.request import split_domain_port, validate_host
 from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route, Router
 
-from runs.agent_protocol import views
+from runs.agent_protocol import cancelling, stateless, views
 from runs.agent_protocol.errors import Refused, refusal_of
 from runs.errors import RunsError
 from runs.group_commit import NO_DATABASE
@@ -83,13 +83,21 @@ def _resource(path: str, **endpoints: Endpoint) -> Route:
 _router = Router(
     [
         _resource("/ok", GET=views.ok),
+        _resource("/runs", POST=stateless.create_run),
+        _resource("/runs/batch", POST=stateless.create_batch),
+        _resource("/runs/wait", POST=stateless.wait_run),
+        _resource("/runs/stream", POST=stateless.stream_run),
+        _resource("/runs/cancel", POST=cancelling.cancel_many),
+        _resource("/runs/{run_id}", GET=stateless.get_run),
+        _resource("/runs/{run_id}/join", GET=stateless.join_run),
+        _resource("/runs/{run_id}/stream", GET=stateless.join_stream),
         _resource("/threads", POST=views.create_thread),
         _resource("/threads/{thread_id}", GET=views.get_thread),
         _resource(_RUNS, GET=views.get_runs, POST=views.create_run),
         _resource(_RUNS + "/wait", POST=views.wait_run),
         _resource(_RUNS + "/stream", POST=views.stream_run),
-        _resource(_RUN, GET=views.get_run),
-        _resource(_RUN + "/cancel", POST=views.cancel_run),
+        _resource(_RUN, GET=views.get_run, DELETE=views.delete_run),
+        _resource(_RUN + "/cancel", POST=cancelling.cancel_run),
         _resource(_RUN + "/join", GET=views.join_run),
         _resource(_RUN + "/stream", GET=views.join_stream),
     ],

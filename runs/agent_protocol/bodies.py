@@ -34,12 +34,31 @@ async def json_body(request: Request) -> dict[str, Any]:
     raw = await _raw_body(request)
     if not raw.strip():
         return {}
+    body = _json(request, raw)
+    if not isinstance(body, dict):
+        raise Refused(422, "invalid", "the body must be a JSON object")
+    return _cleaned(raw, body)
+
+
+async def json_objects(request: Request, most: int) -> list[dict[str, Any]]:
+    """The request's JSON array of objects, at least one and at most so many."""
+    raw = await _raw_body(request)
+    body = _json(request, raw)
+    if not isinstance(body, list) or not all(isinstance(one, dict) for one in body):
+        raise Refused(422, "invalid", "the body must be a JSON array of objects")
+    if not 0 < len(body) <= most:
+        raise Refused(422, "invalid", f"the body has {len(body):,} objects; between 1 and {most:,} are allowed")
+    return [_cleaned(raw, one) for one in body]
+
+
+def _json(request: Request, raw: bytes) -> Any:
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         raise Refused(415, "unsupported_media_type", "send the body as application/json")
-    body = _parsed(raw)
-    if not isinstance(body, dict):
-        raise Refused(422, "invalid", "the body must be a JSON object")
+    return _parsed(raw)
+
+
+def _cleaned(raw: bytes, body: dict[str, Any]) -> dict[str, Any]:
     if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH or _LARGE_NUMBER.search(raw):
         _check_containers(body)
     cleaned: dict[str, Any] = clean_json(body)  # type: ignore[assignment]
@@ -131,6 +150,16 @@ def a_choice(body: Mapping[str, Any], field: str, choices: Sequence[str], defaul
     if not isinstance(value, str) or value not in choices:
         raise BadInput(field, f"expected one of {', '.join(choices)}")
     return str(value)
+
+
+def a_number(body: Mapping[str, Any], field: str, *, most: float) -> float:
+    """A number of at least 0; 0 when there is none."""
+    value = body.get(field)
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        raise BadInput(field, f"expected a number from 0 to {most:,}")
+    return value
 
 
 def some_metadata(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,11 +84,17 @@ def joined(run: Run, *, cancel_on_disconnect: bool = False) -> LastingResponse:
 
 
 async def streamed(
-    run: Run, *, modes: tuple[str, ...] = (), last_event_id: str = "", cancel_on_disconnect: bool = False
+    run: Run,
+    *,
+    modes: tuple[str, ...] = (),
+    last_event_id: str = "",
+    cancel_on_disconnect: bool = False,
+    place: str = "",
 ) -> LastingResponse:
     """The run's events. From its beginning, or past a Last-Event-ID that this server may have sent.
 
-    Without modes: those of that id, else those the run was created with.
+    Without modes: those of that id, else those the run was created with. `place` is the run's path, if not below its
+    thread.
     """
     seen = await _known(run, last_event_id)
     own = modes or (seen.modes if seen else ())
@@ -105,7 +111,7 @@ async def streamed(
             async for piece in pieces:
                 yield piece
 
-    place = place_of(run)
+    place = place or place_of(run)
     headers = {**_SSE_HEADERS, "Location": f"{place}/stream", "Content-Location": place}
     return LastingResponse(body, media_type="text/event-stream; charset=utf-8", headers=headers)
 

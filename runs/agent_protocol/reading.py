@@ -59,6 +59,15 @@ def find_run(thread_id: UUID, run_id: UUID, owner_id: int) -> Run:
     return found[0]
 
 
+def find_run_anywhere(run_id: UUID, owner_id: int) -> Run:
+    """A run by its own id, on whatever thread of this person."""
+    own = "EXISTS (SELECT 1 FROM runs_thread t WHERE t.id = thread_id AND t.owner_id = %s)"
+    found = rows.read(Run, f"id = %s AND {own}", [key_of(run_id), owner_id], left_out=("definition", "input"))
+    if not found:
+        raise RunNotFound(run_id)
+    return found[0]
+
+
 def list_runs(thread_id: UUID, owner_id: int, status: str | None, limit: int, offset: int) -> list[Run]:
     """Newest first. `status` is a word of the wire."""
     if not Thread.objects.filter(pk=thread_id, owner_id=owner_id).exists():

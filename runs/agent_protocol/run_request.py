@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from runs.agent_protocol.bodies import a_choice, an_object, refuse_unsupported, some_metadata
+from runs.agent_protocol.bodies import a_choice, a_number, an_object, refuse_unsupported, some_metadata
 from runs.agent_protocol.errors import Refused
 from runs.agent_protocol.messages import wire_messages
 from runs.errors import BadInput
@@ -25,11 +25,9 @@ _UNSUPPORTED = (
     "checkpoint_id",
     "interrupt_before",
     "interrupt_after",
-    "after_seconds",
-    "webhook",
-    "stream_subgraphs",
-    "feedback_keys",
 )
+MAX_DELAY_SECONDS = 30 * 24 * 3600
+_URL_LENGTH = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +41,9 @@ class RunRequest:
     create_thread: bool
     modes: tuple[str, ...]
     cancel_on_disconnect: bool
+    delay_seconds: float
+    webhook: str
+    keep: bool  # the thread that a run without one is given
 
     @property
     def noted(self) -> dict[str, Any]:
@@ -58,7 +59,7 @@ class RunRequest:
 def run_request(body: Mapping[str, Any]) -> RunRequest:
     """Check a run request. Raises BadInput with the field's path."""
     refuse_unsupported(body, _UNSUPPORTED)
-    a_choice(body, "on_completion", ("keep",), "keep")
+    a_choice(body, "durability", ("sync", "async", "exit"), "async")
     metadata = {name: value for name, value in some_metadata(body).items() if name not in OF_THE_SERVER}
     options, options_path = _options(body)
     strategies = [strategy.value for strategy in MultitaskStrategy]
@@ -72,6 +73,9 @@ def run_request(body: Mapping[str, Any]) -> RunRequest:
         create_thread=a_choice(body, "if_not_exists", ("reject", "create"), "reject") == "create",
         modes=stream_modes(body.get("stream_mode")) or DEFAULT_MODES,
         cancel_on_disconnect=a_choice(body, "on_disconnect", ("continue", "cancel"), "continue") == "cancel",
+        delay_seconds=a_number(body, "after_seconds", most=MAX_DELAY_SECONDS),
+        webhook=_url(body.get("webhook")),
+        keep=a_choice(body, "on_completion", ("delete", "keep"), "delete") == "keep",
     )
 
 
@@ -84,6 +88,15 @@ def stream_modes(value: Any) -> tuple[str, ...]:
         if mode != "" and mode not in STREAM_MODES:
             raise BadInput("stream_mode", f"this server streams {', '.join(STREAM_MODES)}")
     return tuple(mode for mode in STREAM_MODES if mode in wanted)
+
+
+def _url(value: Any) -> str:
+    """The URL as it was written; whether it may be reached is another question."""
+    if value is None or value == "":
+        return ""
+    if not isinstance(value, str) or len(value) > _URL_LENGTH:
+        raise BadInput("webhook", f"expected a URL of at most {_URL_LENGTH:,} characters")
+    return value
 
 
 def _options(body: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

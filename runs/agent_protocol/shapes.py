@@ -79,6 +79,16 @@ def run_object(run: Run) -> dict[str, Any]:
     }
 
 
+def ending_object(run: Run) -> dict[str, str] | None:
+    """What kept a run from its end: as `error_object`, also for one that was stopped."""
+    if run.status in {RunStatus.CANCELLED, RunStatus.INTERRUPTED}:
+        sentence = why(
+            status=run.status, stop_reason=run.stop_reason, error_code=run.error_code, detail=run.stop_detail
+        )
+        return {"error": run.error_code or run.status, "message": sentence}
+    return error_object(run)
+
+
 def error_object(run: Run) -> dict[str, str] | None:
     if run.status not in {RunStatus.ERROR, RunStatus.TIMEOUT}:
         return None

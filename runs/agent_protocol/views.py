@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError
 from starlette.responses import Response
 
 from access.keys import Scope
-from runs import services
 from runs.agent_protocol.access import asked, caller_of, database
-from runs.agent_protocol.assistants import agent_of, needs_look_up
 from runs.agent_protocol.bodies import a_choice, an_id, json_body, path_id, refuse_unsupported, some_metadata
 from runs.agent_protocol.errors import Refused
 from runs.agent_protocol.following import joined, place_of, streamed
-from runs.agent_protocol.reading import find_run, interrupts_of, list_runs, thread_answer, thread_exists
-from runs.agent_protocol.run_request import run_request, stream_modes
+from runs.agent_protocol.reading import find_run, list_runs, thread_answer
+from runs.agent_protocol.run_request import stream_modes
 from runs.agent_protocol.shapes import json_response, run_object, thread_object
-from runs.errors import BadInput, RunsError, ThreadExists
-from runs.lifecycle import OpenThread, commit
+from runs.agent_protocol.starting import created
+from runs.errors import BadInput, ThreadExists
+from runs.lifecycle import OpenThread, remove_run
 from runs.models import Run, new_id
-from runs.services import LEAD_AGENT, MultitaskStrategy
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from starlette.requests import Request
 
     from access.keys import Caller
-    from runs.agent_protocol.run_request import RunRequest
-    from runs.lifecycle import Start
 
 _YES = frozenset({"1", "true"})
 _MOST_RUNS_PER_PAGE = 1000
@@ -64,17 +57,17 @@ async def get_thread(request: Request) -> Response:
 
 
 async def create_run(request: Request) -> Response:
-    run, _wanted = await _created(request)
+    run, _wanted = await created(request)
     return json_response(run_object(run), headers={"Content-Location": place_of(run)})
 
 
 async def wait_run(request: Request) -> Response:
-    run, wanted = await _created(request)
+    run, wanted = await created(request)
     return joined(run, cancel_on_disconnect=wanted.cancel_on_disconnect)
 
 
 async def stream_run(request: Request) -> Response:
-    run, wanted = await _created(request)
+    run, wanted = await created(request)
     return await streamed(run, cancel_on_disconnect=wanted.cancel_on_disconnect)
 
 
@@ -94,81 +87,43 @@ async def get_run(request: Request) -> Response:
 
 
 async def join_run(request: Request) -> Response:
-    return joined(await _found(request, Scope.READ), cancel_on_disconnect=_yes(request, "cancel_on_disconnect"))
+    cancel = said_yes(request, "cancel_on_disconnect")
+    run = await _found(request, Scope.RUN if cancel else Scope.READ)
+    return joined(run, cancel_on_disconnect=cancel)
 
 
 async def join_stream(request: Request) -> Response:
-    cancel = _yes(request, "cancel_on_disconnect")
     # Reading needs `read`; a connection whose end stops the run needs what stopping needs.
-    run = await _found(request, Scope.RUN if cancel else Scope.READ)
+    scope = Scope.RUN if said_yes(request, "cancel_on_disconnect") else Scope.READ
+    return await resumed(request, await _found(request, scope))
+
+
+async def resumed(request: Request, run: Run, *, place: str = "") -> Response:
+    """A run's stream from where the request says that its reader stands."""
+    cancel = said_yes(request, "cancel_on_disconnect")
     modes = stream_modes(request.query_params.getlist("stream_mode"))
     last = request.headers.get("last-event-id", "")
-    return await streamed(run, modes=modes, last_event_id=last, cancel_on_disconnect=cancel)
+    return await streamed(run, modes=modes, last_event_id=last, cancel_on_disconnect=cancel, place=place)
 
 
-async def cancel_run(request: Request) -> Response:
-    def cancelled(caller: Caller) -> Run:
-        run = _run_in(request, caller)
-        if request.query_params.get("action", "interrupt") != "interrupt":
-            raise BadInput("action", "this server supports only interrupt")
-        if not services.cancel_run(run_id=run.pk, by=caller.username):
-            raise Refused(404, "already_ended", f"run {run.pk} has already ended")
-        return run
+async def delete_run(request: Request) -> Response:
+    def deleted(caller: Caller) -> None:
+        run = run_in(request, caller)
+        if run.depth:
+            raise Refused(409, "part_of_another", "a subagent's run is deleted with the run that it belongs to")
+        remove_run(run.pk, by=caller.username)
 
-    run = await asked(request, Scope.RUN, cancelled)
-    return joined(run) if _yes(request, "wait") else Response(status_code=202)
+    await asked(request, Scope.RUN, deleted)
+    return Response(status_code=204)
 
 
 # --- shared ---------------------------------------------------------------------------------------------------------
 async def _found(request: Request, scope: Scope) -> Run:
-    return await asked(request, scope, lambda caller: _run_in(request, caller))
+    return await asked(request, scope, lambda caller: run_in(request, caller))
 
 
-def _run_in(request: Request, caller: Caller) -> Run:
+def run_in(request: Request, caller: Caller) -> Run:
     return find_run(path_id(request, "thread_id"), path_id(request, "run_id"), caller.owner_id)
-
-
-async def _created(request: Request) -> tuple[Run, RunRequest]:
-    caller = await caller_of(request, Scope.RUN)
-    thread_id = path_id(request, "thread_id")
-    wanted = run_request(await json_body(request))
-    return await _start(caller, thread_id, wanted), wanted
-
-
-async def _start(caller: Caller, thread_id: UUID, wanted: RunRequest) -> Any:
-    agent = LEAD_AGENT
-    if needs_look_up(wanted.assistant, wanted.options):
-        agent = await database().call(agent_of, wanted.assistant, wanted.options, f"{wanted.options_path}.agent_name")
-    start = services.start_verb(
-        thread_id=thread_id,
-        owner_id=caller.owner_id,
-        messages=wanted.messages,
-        agent=agent,
-        options=wanted.options,
-        multitask=wanted.multitask,
-    )
-    start = replace(start, options={**start.options, **wanted.noted}, metadata={**wanted.metadata, **start.metadata})
-    if wanted.create_thread and not await database().call(thread_exists, thread_id):
-        await _create_if_missing(caller, thread_id)
-    if wanted.multitask == MultitaskStrategy.INTERRUPT:
-        return await database().call(_interrupting, start)
-    return await database().write(start)
-
-
-def _interrupting(start: Start) -> Run:
-    """Start a run and end what its thread is at, at once: of many that interrupt each other the last one stays."""
-    run, *_ended = commit([start, *interrupts_of(start.thread_id, start.owner_id)])
-    if isinstance(run, RunsError):
-        raise run
-    started: Run = run
-    return started
-
-
-async def _create_if_missing(caller: Caller, thread_id: UUID) -> None:
-    try:
-        await database().write(OpenThread(owner_id=caller.owner_id, thread_id=thread_id))
-    except IntegrityError:
-        return  # made meanwhile, or somebody else's: the start says which
 
 
 def _selected(run: dict[str, Any], fields: list[str]) -> dict[str, Any]:
@@ -185,5 +140,5 @@ def _count(request: Request, name: str, default: int) -> int:
     return int(text)
 
 
-def _yes(request: Request, name: str) -> bool:
+def said_yes(request: Request, name: str) -> bool:
     return request.query_params.get(name, "").lower() in _YES

@@ -9,13 +9,15 @@ from runs.lifecycle.commit import Held, Verb, commit, commit_one
 from runs.lifecycle.continuing import ContinueChild
 from runs.lifecycle.ending import Cancel, Ending, Finish, end
 from runs.lifecycle.progress import HandOver, Progress, waiting
+from runs.lifecycle.removing import EndNow, remove_run
 from runs.lifecycle.rewinding import Rewind, roll_back, take_back
-from runs.lifecycle.start import OpenThread, Start, StartChild
+from runs.lifecycle.start import OpenThread, Start, StartAlone, StartChild
 from runs.lifecycle.steering import ReadSteers, Steer
 
 __all__ = [
     "Cancel",
     "ContinueChild",
+    "EndNow",
     "Ending",
     "Finish",
     "HandOver",
@@ -25,12 +27,14 @@ __all__ = [
     "ReadSteers",
     "Rewind",
     "Start",
+    "StartAlone",
     "StartChild",
     "Steer",
     "Verb",
     "commit",
     "commit_one",
     "end",
+    "remove_run",
     "roll_back",
     "take_back",
     "waiting",

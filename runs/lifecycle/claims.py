@@ -13,6 +13,7 @@ from runs.ledger import Ledger
 from runs.lifecycle.commit import Held
 from runs.lifecycle.ending import Ending, cancel_code, end, settle_unattended
 from runs.lifecycle.start import begin_attempt
+from runs.models import Run
 from runs.rows import as_uuid
 from runs.statuses import ENDED, ErrorCode, RunStatus
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from uuid import UUID
 
-    from runs.models import Run
     from runs.transcript import WireMessage
 
 _POSTPONE_SECONDS = 5.0
@@ -178,3 +178,9 @@ def cancel_requests() -> list[tuple[UUID, str, str]]:
             " WHERE cancel_requested <> '' AND status = 'running'"
         )
         return [(as_uuid(run_id), status, by) for run_id, status, by in cursor.fetchall()]
+
+
+def no_longer_running(run_ids: Sequence[UUID]) -> set[UUID]:
+    """Those of these runs that somebody has ended or removed, whoever executes them. Reads only."""
+    running = Run.objects.filter(pk__in=run_ids, status=RunStatus.RUNNING).values_list("pk", flat=True)
+    return set(run_ids) - set(running)

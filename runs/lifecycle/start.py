@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from engine.text import clean, clean_json
 from runs.errors import ThreadBusy, ThreadNotFound, TooManyPending
 from runs.event_types import RunQueued, RunStarted, TaskCreated, TaskStarted
-from runs.models import Run, Thread, new_id
+from runs.models import Run, Thread, WebhookDelivery, new_id
 from runs.statuses import RunStatus, ThreadStatus
 from runs.transcript import text_of
 from subagents import registry
@@ -37,6 +38,7 @@ class OpenThread:
     thread_id: UUID = field(default_factory=new_id)
     title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    temporary: bool = False
 
     def thread_ids(self) -> tuple[UUID, ...]:
         return ()
@@ -49,11 +51,38 @@ class OpenThread:
             owner_id=self.owner_id,
             title=clean(self.title),
             metadata=clean_json(dict(self.metadata)),
+            temporary=self.temporary,
             created_at=ledger.now,
             updated_at=ledger.now,
         )
         ledger.add_thread(thread)
         return thread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartAlone:
+    """A run on a thread made for it. Result: the Run. Raises what Start raises; then there is no thread either."""
+
+    opened: OpenThread
+    start: Start
+
+    @property
+    def owner_id(self) -> int:
+        return self.start.owner_id
+
+    @property
+    def most_pending(self) -> int | None:
+        return self.start.most_pending
+
+    def thread_ids(self) -> tuple[UUID, ...]:
+        return ()
+
+    run_ids = thread_ids
+
+    def apply(self, ledger: Ledger) -> Run:
+        self.start.check_room(ledger)
+        self.opened.apply(ledger)
+        return self.start.apply(ledger)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +102,8 @@ class Start:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     reject: bool = False
     continues_id: UUID | None = None  # the run it goes on from
+    delay_seconds: float = 0  # no worker takes it before; it keeps its place in the line of its thread
+    webhook: str = ""  # a URL that is told when the run has ended
     most_pending: int | None = None  # runs of this owner that may wait; None: as configured, 0: any number
     run_id: UUID = field(default_factory=new_id)
 
@@ -90,9 +121,7 @@ class Start:
         ahead = ledger.line_of(thread) if thread.status == ThreadStatus.BUSY else []
         if ahead and self.reject:
             raise ThreadBusy(self.thread_id)
-        most = registry.current().config.runs.max_pending_per_owner if self.most_pending is None else self.most_pending
-        if most and ledger.pending_of(self.owner_id) >= most:
-            raise TooManyPending(most)
+        self.check_room(ledger)
         agent, options = self._remembering(thread, ahead)
         run = Run(
             id=self.run_id,
@@ -104,9 +133,12 @@ class Start:
             metadata=clean_json(dict(self.metadata)),
             continues_id=self.continues_id,
             created_at=ledger.now,
+            due_at=ledger.now + timedelta(seconds=self.delay_seconds) if self.delay_seconds else None,
             base_seq=thread.last_seq,
         )
         ledger.add_run(run)
+        if self.webhook:
+            ledger.add(WebhookDelivery(run_id=run.pk, url=self.webhook, created_at=ledger.now))
         words = text_of(self.messages[-1]) if self.messages else ""
         if ahead:
             ledger.append(thread, run.pk, [RunQueued(agent=run.agent, behind=str(ahead[-1].pk), text=words)])
@@ -116,6 +148,12 @@ class Start:
         if not thread.title:
             thread.title = _title(words)
         return run
+
+    def check_room(self, ledger: Ledger) -> None:
+        """Raise TooManyPending when the owner has as many runs waiting as may be."""
+        most = registry.current().config.runs.max_pending_per_owner if self.most_pending is None else self.most_pending
+        if most and ledger.pending_of(self.owner_id) >= most:
+            raise TooManyPending(most)
 
     def _remembering(self, thread: Thread, ahead: Sequence[Run]) -> tuple[str, dict[str, Any]]:
         agent, options = self.agent, dict(self.options)
@@ -149,11 +187,14 @@ def enter_transcript(ledger: Ledger, thread: Thread, run: Run) -> None:
 
 
 def its_turn(ledger: Ledger, thread: Thread, run: Run) -> None:
-    """The run is the thread's active one from now on: its messages enter the transcript, a worker may claim it."""
+    """The run is the thread's active one from now on: its messages enter the transcript, a worker may claim it.
+
+    One that is due later may be claimed from then on.
+    """
     enter_transcript(ledger, thread, run)
     thread.status = ThreadStatus.BUSY
     ledger.touch(thread)
-    ledger.make_claimable(run)
+    ledger.make_claimable(run, run.due_at)
 
 
 def begin_attempt(ledger: Ledger, run: Run, parent_thread_id: UUID | None, *, worker: str) -> None:

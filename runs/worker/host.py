@@ -20,6 +20,7 @@ from runs.group_commit import NO_DATABASE, GroupCommit
 from runs.lifecycle import claims
 from runs.worker import heartbeat, plans, starting, sweep
 from runs.worker.children import ChildWatch
+from runs.worker.deliveries import Deliveries
 from runs.worker.executor import Execution
 from runs.worker.slots import Slots
 
@@ -38,6 +39,7 @@ _SPREAD_MOST_SECONDS = 0.01
 _BETWEEN_DRAWS_SECONDS = 0.003
 _FOR_OTHERS_SECONDS = 0.02
 _SWEEP_SECONDS = 5.0
+_WEBHOOKS_SECONDS = 1.0
 
 PlainTask = Callable[[int, dict[str, Any]], Coroutine[Any, Any, None]]
 
@@ -72,6 +74,7 @@ class RunHost:
         self.slots = Slots(slots)
         self.database = GroupCommit("runs-db")
         self.children = ChildWatch(self.database, is_here=self._executes)
+        self._webhooks = Deliveries(self.database)
         self.waiting = 0  # runs that wait for children and hold no slot
         self._lease_seconds = lease_seconds
         self._max_attempts = max_attempts
@@ -82,13 +85,14 @@ class RunHost:
         self._leases: dict[int, datetime] = {}
         self._queue_ids: dict[UUID, int] = {}
         self._stops: dict[UUID, Stop] = {}
+        self._rung: set[UUID] = set()  # runs here that a ring said shall stop
         self._wake = asyncio.Event()
         self._looking = self._draining = self._cancel_rang = False
         self._taking = 0  # claims under way
         self._drawing = False
         self._others_until = float("-inf")  # children that were left to other workers are not drawn before
         self._workers = 1
-        self._renewed_at = self._swept_at = float("-inf")
+        self._renewed_at = self._swept_at = self._webhooks_at = float("-inf")
         self._bell = Doorbell(self._ring)
 
     # --- what executions ask ------------------------------------------------------------------------------------
@@ -177,6 +181,7 @@ class RunHost:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._bell.stop()
+        await self._webhooks.close()
         await self._forget_heartbeat()
         await self.database.close()
 
@@ -302,6 +307,9 @@ class RunHost:
                 2 * self._lease_seconds,
             )
             plans.share_models(self._workers)
+        if now - self._webhooks_at >= _WEBHOOKS_SECONDS:
+            self._webhooks_at = now
+            await self._webhooks.look()
         if now - self._swept_at >= _SWEEP_SECONDS:
             self._swept_at = now
             await self.database.call(sweep.sweep)
@@ -327,6 +335,11 @@ class RunHost:
             if run_id in self._tasks and run_id not in self._stops:
                 self._stops[run_id] = Stop(status=status, by=by)
                 self._cancel_execution(run_id)
+        rung, self._rung = [run_id for run_id in self._rung if run_id in self._tasks], set()
+        for run_id in await self.database.call(claims.no_longer_running, rung) if rung else ():
+            # Somebody ended it at once: it is fenced already and may write no end.
+            if (task := self._tasks.get(run_id)) is not None:
+                self.give_up(run_id, task)
 
     def _hand_over_all(self) -> None:
         for task in self._plain.values():
@@ -350,6 +363,7 @@ class RunHost:
             self._cancel_rang = True
         if self._tasks and (unknown or not ring.cancels.isdisjoint(self._tasks)) and not self._looking:
             self._looking = True
+            self._rung.update(ring.cancels & set(self._tasks))
             asyncio.get_running_loop().create_task(self._look_once())
 
     async def _look_once(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q
 
-from runs import clock, queue
+from runs import clock, queue, temporary
 from runs.ledger import Ledger
 from runs.lifecycle import Cancel, commit
 from runs.lifecycle.start import its_turn
@@ -26,6 +26,7 @@ _LONGEST_LEASES = 4
 def sweep() -> None:
     _cancel_orphans()
     _restore_queue_rows()
+    temporary.remove_ended(clock.now(), most=_MOST_PER_SWEEP)
     queue.shorten_leases(clock.now(), longest_seconds=_LONGEST_LEASES * settings.LEASE_SECONDS)
 
 

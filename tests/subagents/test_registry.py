@@ -231,7 +231,6 @@ def test_the_backend_changes_with_the_file_and_without_a_restart(
     [
         ("acp_agents: {codex: {command: npx, description: Work on a repository}}", "acp_agents"),
         ("mcp_servers: {files: {command: npx}}", "mcp_servers"),
-        ("outbound: {allow_private: [10.1.0.0/16]}", "outbound.allow_private"),
     ],
 )
 def test_what_this_version_does_not_do_yet_is_said_when_it_is_asked_for(

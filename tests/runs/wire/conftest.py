@@ -22,6 +22,8 @@ CONFIG = """\
 models:
   - {{name: scripted, use: "langchain_openai:ChatOpenAI", model: scripted, api_key: not-a-key, base_url: "{url}",
      stream_usage: true, max_retries: 0}}
+outbound:
+  allow_private: [127.0.0.2]  # where the receivers of webhooks listen
 """
 
 

@@ -33,8 +33,18 @@ WRITES = [
     ("POST", "/threads/{thread}/runs/wait"),
     ("POST", "/threads/{thread}/runs/stream"),
     ("POST", "/threads/{thread}/runs/{run}/cancel"),
+    ("DELETE", "/threads/{thread}/runs/{run}"),
 ]
 CREATION = ("POST", "/threads")
+READS_ALONE = [("GET", "/runs/{run}"), ("GET", "/runs/{run}/join"), ("GET", "/runs/{run}/stream")]
+CREATIONS = [
+    CREATION,
+    ("POST", "/runs"),
+    ("POST", "/runs/wait"),
+    ("POST", "/runs/stream"),
+    ("POST", "/runs/batch"),
+    ("POST", "/runs/cancel"),
+]
 OF_THE_RUN = [route for route in READS + WRITES if "{run}" in route[1]]
 
 
@@ -49,7 +59,8 @@ def in_shape(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
 
 async def request(caller: Caller, route: tuple[str, str], thread: str, run: str, **options: Any) -> httpx.Response:
     method, path = route
-    body = asks("hello") if method == "POST" and not path.endswith("cancel") and path != "/threads" else None
+    body: Any = asks("hello") if method == "POST" and not path.endswith("cancel") and path != "/threads" else None
+    body = [body] if path.endswith("batch") else body
     return await caller.http.request(method, path.format(thread=thread, run=run), json=body, **options)
 
 
@@ -62,7 +73,7 @@ async def annas(anna: Caller) -> tuple[str, str]:
     return thread_id, run["run_id"]
 
 
-@pytest.mark.parametrize("route", [CREATION, *READS, *WRITES], ids=" ".join)
+@pytest.mark.parametrize("route", [*CREATIONS, *READS, *READS_ALONE, *WRITES], ids=" ".join)
 async def test_every_route_wants_a_valid_key(anna: Caller, annas: tuple[str, str], route: tuple[str, str]):
     for headers in ({"x-api-key": ""}, {"x-api-key": "", "authorization": "Basic abc"}):
         in_shape(await request(anna, route, *annas, headers=headers), 401, "no_key")
@@ -79,6 +90,15 @@ async def test_somebody_elses_thread_does_not_exist(
     missing = await request(bert, route, unknown_id(), unknown_id())
     assert set(in_shape(missing, 404, "not_found")) == set(body)
     assert len(await anna.sdk.runs.list(annas[0])) == 1
+
+
+@pytest.mark.parametrize("route", READS_ALONE, ids=" ".join)
+async def test_somebody_elses_run_does_not_exist_by_its_own_id(
+    anna: Caller, bert: Caller, annas: tuple[str, str], route: tuple[str, str]
+):
+    body = in_shape(await request(bert, route, *annas), 404, "not_found")
+    assert set(in_shape(await request(bert, route, unknown_id(), unknown_id()), 404, "not_found")) == set(body)
+    assert (await request(anna, route, *annas)).status_code == 200
 
 
 @pytest.mark.parametrize("route", OF_THE_RUN, ids=" ".join)
@@ -113,9 +133,9 @@ async def test_another_persons_interrupt_leaves_a_running_run_alone(anna: Caller
 
 async def test_a_reading_key_reads_and_does_nothing_else(web: WebServer, anna: Caller, annas: tuple[str, str]):
     reader = await make_caller(web.url, ("read",), user=anna.user)
-    for route in READS:
+    for route in [*READS, *READS_ALONE]:
         assert (await request(reader, route, *annas)).status_code == 200, route
-    for route in [CREATION, *WRITES]:
+    for route in [*CREATIONS, *WRITES]:
         in_shape(await request(reader, route, *annas), 403, "scope_missing")
     stopping = await reader.http.get(
         f"/threads/{annas[0]}/runs/{annas[1]}/stream", params={"cancel_on_disconnect": "true"}
@@ -173,7 +193,9 @@ async def test_the_host_must_be_one_of_ours(anna: Caller):
         ("GET", "/threads", 405, "method_not_allowed"),
         ("PATCH", "/threads/{thread}", 405, "method_not_allowed"),
         ("DELETE", "/threads/{thread}", 405, "method_not_allowed"),
-        ("DELETE", "/threads/{thread}/runs/{run}", 405, "method_not_allowed"),
+        ("PUT", "/threads/{thread}/runs/{run}", 405, "method_not_allowed"),
+        ("GET", "/runs", 405, "method_not_allowed"),
+        ("POST", "/runs/{run}/stream", 405, "method_not_allowed"),
         ("GET", "/threads/{thread}/runs/{run}/cancel", 405, "method_not_allowed"),
         ("PUT", "/threads/{thread}", 405, "method_not_allowed"),
     ],

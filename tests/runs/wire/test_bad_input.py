@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -80,13 +81,24 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("multitask_strategy", {"multitask_strategy": ["reject"]}),
     ("if_not_exists", {"if_not_exists": True}),
     ("on_disconnect", {"on_disconnect": "x"}),
-    ("on_completion", {"on_completion": "delete"}),
+    ("on_completion", {"on_completion": "x"}),
+    ("durability", {"durability": "never"}),
     ("stream_mode", {"stream_mode": "debug"}),
     ("stream_mode", {"stream_mode": [{"a": 1}]}),
     ("stream_mode", {"stream_mode": {"a": 1}}),
-    ("stream_subgraphs", {"stream_subgraphs": True}),
     ("webhook", {"webhook": "http://127.0.0.1/"}),
-    ("after_seconds", {"after_seconds": 5}),
+    ("webhook", {"webhook": "http://localhost:8000/"}),
+    ("webhook", {"webhook": "http://169.254.169.254/latest/meta-data"}),
+    ("webhook", {"webhook": "http://[::ffff:10.0.0.1]/"}),
+    ("webhook", {"webhook": "/threads/relative"}),
+    ("webhook", {"webhook": "ftp://hooks.example/"}),
+    ("webhook", {"webhook": "http://a:b@hooks.example/"}),
+    ("webhook", {"webhook": "http://hooks.example/" + "x" * 3000}),
+    ("webhook", {"webhook": 5}),
+    ("after_seconds", {"after_seconds": -1}),
+    ("after_seconds", {"after_seconds": "5"}),
+    ("after_seconds", {"after_seconds": True}),
+    ("after_seconds", {"after_seconds": 1e9}),
     ("command", {"command": {"resume": 1}}),
     ("checkpoint_id", {"checkpoint_id": "x"}),
     ("interrupt_before", {"interrupt_before": "*"}),
@@ -97,11 +109,13 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("field", "change"), WRONG, ids=[f"{n}-{field}" for n, (field, _) in enumerate(WRONG)])
 async def test_a_wrong_field_is_named_and_starts_nothing(anna: Caller, field: str, change: dict[str, Any]):
     thread_id = await anna.thread()
-    for path in ("", "/wait", "/stream"):
-        answer = await anna.post(f"/threads/{thread_id}/runs{path}", {**asks("x"), **change})
+    for mount, path in itertools.product((f"/threads/{thread_id}", ""), ("", "/wait", "/stream")):
+        answer = await anna.post(f"{mount}/runs{path}", {**asks("x"), **change})
         body = in_shape(answer, 422, "invalid")
         assert body["metadata"]["field"] == field
         assert body["detail"].startswith(f"{field}: ")
+    answer = await anna.post("/runs/batch", [asks("x"), {**asks("x"), **change}])
+    assert in_shape(answer, 422, "invalid")["metadata"]["field"] in {f"[1].{field}", field}
     assert await anna.sdk.runs.list(thread_id) == []
 
 
@@ -146,7 +160,7 @@ async def test_a_body_that_cannot_be_read_is_refused(
 ):
     thread_id = await anna.thread()
     headers = {"content-type": "application/json", **headers}
-    for path in ("/threads", f"/threads/{thread_id}/runs"):
+    for path in ("/threads", f"/threads/{thread_id}/runs", "/runs", "/runs/cancel"):
         in_shape(await anna.http.post(path, content=raw, headers=headers), status, code)
 
 
@@ -188,9 +202,11 @@ async def test_the_options_of_a_full_request_that_change_nothing_are_taken(anna:
     body = asks(
         scripts.says("Yes.")[1],
         stream_mode=["values"],
-        stream_subgraphs=False,
+        stream_subgraphs=True,
         stream_resumable=True,
         durability="async",
+        feedback_keys=["useful"],
+        interrupt_before=[],
         checkpoint_during=True,
         config={"tags": ["a"], "recursion_limit": 50, "configurable": {"subagent_enabled": False}},
         on_completion="keep",
@@ -282,12 +298,18 @@ bodies = st.fixed_dictionaries(
         "thread_id": anything,
         "if_exists": anything,
         "webhook": anything,
+        "after_seconds": anything,
+        "run_ids": anything,
+        "status": anything,
     },
 )
 
 
+FUZZED = ["/threads", "/threads/{}/runs", "/threads/{}/runs/stream", "/runs", "/runs/batch", "/runs/cancel"]
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(body=bodies | anything, path=st.sampled_from(["/threads", "/threads/{}/runs", "/threads/{}/runs/stream"]))
+@given(body=bodies | anything, path=st.sampled_from(FUZZED))
 def test_no_body_whatever_is_an_error_of_our_own(fuzzer: Any, body: Any, path: str):
     runner, caller, thread_id = fuzzer
     raw = json.dumps(body).encode()

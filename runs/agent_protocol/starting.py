@@ -1,0 +1,117 @@
+"""From a checked request to a run: on a thread of the caller's, or on one made for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from django.db import IntegrityError, transaction
+
+from access.keys import Scope
+from runs import services
+from runs.agent_protocol.access import caller_of, database
+from runs.agent_protocol.assistants import agent_of, needs_look_up
+from runs.agent_protocol.bodies import json_body, path_id
+from runs.agent_protocol.reading import interrupts_of, thread_exists
+from runs.agent_protocol.run_request import run_request
+from runs.agent_protocol.targets import check_webhook
+from runs.errors import RunsError
+from runs.lifecycle import OpenThread, StartAlone, commit
+from runs.lifecycle.commit import again_after_deadlock
+from runs.models import Run, new_id
+from runs.services import LEAD_AGENT, MultitaskStrategy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from starlette.requests import Request
+
+    from access.keys import Caller
+    from runs.agent_protocol.run_request import RunRequest
+    from runs.lifecycle import Start
+
+
+async def created(request: Request) -> tuple[Run, RunRequest]:
+    """A run on the thread in the request's path."""
+    caller = await caller_of(request, Scope.RUN)
+    thread_id = path_id(request, "thread_id")
+    wanted = run_request(await json_body(request))
+    return await _start(caller, thread_id, wanted), wanted
+
+
+async def created_alone(request: Request) -> tuple[Run, RunRequest]:
+    """A run without a thread of the caller's."""
+    caller = await caller_of(request, Scope.RUN)
+    wanted = run_request(await json_body(request))
+    run: Any = await database().write(await alone(caller, wanted))
+    return run, wanted
+
+
+async def alone(caller: Caller, wanted: RunRequest) -> StartAlone:
+    """The verb of a run on a thread made for it, which goes after the run unless it is to be kept."""
+    thread_id = new_id()
+    opened = OpenThread(owner_id=caller.owner_id, thread_id=thread_id, temporary=not wanted.keep)
+    return StartAlone(opened=opened, start=await _start_verb(caller, thread_id, wanted))
+
+
+def all_or_none(verbs: Sequence[StartAlone]) -> list[Run]:
+    """Start every one of these runs, or none of them and raise why not."""
+
+    def transact() -> list[Run]:
+        with transaction.atomic():
+            runs = commit(verbs)
+            for run in runs:
+                if isinstance(run, RunsError):
+                    raise run
+            return runs
+
+    return again_after_deadlock(transact)
+
+
+async def _start_verb(caller: Caller, thread_id: UUID, wanted: RunRequest) -> Start:
+    if wanted.webhook:
+        await check_webhook(wanted.webhook)
+    agent = LEAD_AGENT
+    if needs_look_up(wanted.assistant, wanted.options):
+        agent = await database().call(agent_of, wanted.assistant, wanted.options, f"{wanted.options_path}.agent_name")
+    start = services.start_verb(
+        thread_id=thread_id,
+        owner_id=caller.owner_id,
+        messages=wanted.messages,
+        agent=agent,
+        options=wanted.options,
+        multitask=wanted.multitask,
+    )
+    return replace(
+        start,
+        options={**start.options, **wanted.noted},
+        metadata={**wanted.metadata, **start.metadata},
+        delay_seconds=wanted.delay_seconds,
+        webhook=wanted.webhook,
+    )
+
+
+async def _start(caller: Caller, thread_id: UUID, wanted: RunRequest) -> Any:
+    start = await _start_verb(caller, thread_id, wanted)
+    if wanted.create_thread and not await database().call(thread_exists, thread_id):
+        await _create_if_missing(caller, thread_id)
+    if wanted.multitask == MultitaskStrategy.INTERRUPT:
+        return await database().call(_interrupting, start)
+    return await database().write(start)
+
+
+def _interrupting(start: Start) -> Run:
+    """Start a run and end what its thread is at, at once: of many that interrupt each other the last one stays."""
+    run, *_ended = commit([start, *interrupts_of(start.thread_id, start.owner_id)])
+    if isinstance(run, RunsError):
+        raise run
+    started: Run = run
+    return started
+
+
+async def _create_if_missing(caller: Caller, thread_id: UUID) -> None:
+    try:
+        await database().write(OpenThread(owner_id=caller.owner_id, thread_id=thread_id))
+    except IntegrityError:
+        return  # made meanwhile, or somebody else's: the start says which
