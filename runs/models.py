@@ -96,6 +96,7 @@ class Run(models.Model):
 
     # What it runs with.
     due_at = models.DateTimeField(null=True, blank=True)  # no worker takes it before
+    from_seq = models.BigIntegerField(null=True, blank=True)  # the checkpoint it begins at; null: where the thread is
     base_seq = models.BigIntegerField(default=0)  # the thread's seq just before this run: where its stream begins
     input = models.JSONField(
         default=list, blank=True

@@ -15,8 +15,9 @@ from standardwebhooks import Webhook
 from engine.outbound.connecting import NotReached, Sender
 from engine.outbound.policy import Policy
 from runs import webhooks
-from runs.agent_protocol.reading import end_seq, messages_upto
+from runs.agent_protocol.reading import end_seq
 from runs.agent_protocol.shapes import ending_object, run_object
+from runs.agent_protocol.state import state_upto
 from runs.group_commit import NO_DATABASE
 from subagents import registry
 
@@ -90,7 +91,7 @@ def signing_secret() -> str:
 
 def body_of(run: Run, now: datetime) -> str:
     """What a receiver is told: the run as the wire shows it, when and how it ended, and the thread's values then."""
-    messages = messages_upto(run.thread_id, end_seq(run.pk, run.thread_id))
+    values = state_upto(run.thread_id, end_seq(run.pk, run.thread_id)).json().decode()
     head = {
         **run_object(run),
         "run_started_at": run.started_at.isoformat() if run.started_at else None,
@@ -98,7 +99,6 @@ def body_of(run: Run, now: datetime) -> str:
         "webhook_sent_at": now.isoformat(),
         "error": ending_object(run),
     }
-    values = '{"messages":[' + ",".join(messages) + "]}"
     return orjson.dumps(head, default=str).decode()[:-1] + ',"values":' + values + "}"
 
 

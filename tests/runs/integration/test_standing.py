@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.utils import timezone, translation
 
 from runs import services
+from runs.lifecycle import commit_one
 from runs.models import Run, WorkerHeartbeat, new_id
 from runs.standing import Reason, Standing, explain_now, standings
 from runs.statuses import RunStatus, WaitingFor
@@ -68,6 +70,16 @@ def test_a_message_behind_a_running_answer_has_no_place(thread):
     assert standings([waiting.pk])[waiting.pk] == Standing(Reason.BEHIND)
 
 
+def test_a_run_that_is_due_later_says_when_and_is_in_nobodys_way():
+    thread = ThreadFactory()
+    verb = services.start_verb(thread_id=thread.pk, owner_id=thread.owner_id, messages=[services.user_message("x")])
+    later = commit_one(replace(verb, delay_seconds=3600))
+    after = begin()
+    found = standings([later.pk, after.pk])
+    assert found[later.pk] == Standing(Reason.LATER, due_at=Run.objects.get(pk=later.pk).due_at)
+    assert found[after.pk].place == 1
+
+
 def test_runs_that_have_begun_or_do_not_exist_have_no_standing():
     run = begin()
     claimed(run)
@@ -78,9 +90,12 @@ def test_runs_that_have_begun_or_do_not_exist_have_no_standing():
 @pytest.mark.parametrize("reason", list(Reason))
 def test_every_reason_has_its_sentence(reason, language):
     with translation.override(language):
-        sentence = Standing(reason, 1234 if reason != Reason.BEHIND else None).sentence()
+        placed = reason not in {Reason.BEHIND, Reason.LATER}
+        due_at = datetime(2027, 3, 4, 5, 6, tzinfo=UTC) if reason == Reason.LATER else None
+        sentence = Standing(reason, 1234 if placed else None, due_at).sentence()
     assert "%" not in sentence
-    assert ("1,234" in sentence) == (reason != Reason.BEHIND)
+    assert ("1,234" in sentence) == placed
+    assert ("2027" in sentence) == (reason == Reason.LATER)
     assert any("\u4e00" <= character <= "\u9fff" for character in sentence) == (language == "zh-hans")
 
 
