@@ -14,3 +14,11 @@ class BadKeyRequest(AccessError):
         super().__init__(f"{field}: {message}")
         self.field = field
         self.message = message
+
+
+class BadIdempotencyKey(AccessError):
+    """An Idempotency-Key that is none."""
+
+
+class KeyReused(AccessError):
+    """An Idempotency-Key that came with another request before."""

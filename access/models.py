@@ -1,4 +1,4 @@
-"""Rows of access: keys for programs, and how much of their allowance callers have used."""
+"""Rows of access: keys for programs, what callers have used of their allowance, answers that are kept for repeats."""
 
 from __future__ import annotations
 
@@ -55,3 +55,23 @@ class Allowance(models.Model):
 
     def __str__(self) -> str:
         return f"{self.key[:8]}… {self.taken}"
+
+
+class KeptAnswer(models.Model):
+    """What a request with an `Idempotency-Key` was answered, written in the transaction of what it did."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    digest = models.CharField(max_length=64)  # SHA-256 of the key
+    request = models.CharField(max_length=64)  # SHA-256 of method, address and body
+    status = models.PositiveSmallIntegerField(default=0)
+    body = models.TextField(blank=True)  # JSON
+    location = models.CharField(max_length=500, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    class Meta:
+        verbose_name = _("kept answer")
+        verbose_name_plural = _("kept answers")
+        constraints = [models.UniqueConstraint(fields=["owner", "digest"], name="kept_answer_once_per_key")]
+
+    def __str__(self) -> str:
+        return f"{self.digest[:8]}… {self.status}"

@@ -157,7 +157,7 @@ Q_CLUSTER: dict[str, Any] = {
     "label": _("Queue"),
 }
 # Functions of (now, dry_run) that remove what is of no use any more; they answer {what: how many rows}.
-HOUSEKEEPING = ["deerflow_site.setup_link.prune", "runs.webhooks.prune"]
+HOUSEKEEPING = ["access.idempotency.prune", "deerflow_site.setup_link.prune", "runs.webhooks.prune"]
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 
 # --- Users ------------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Subagents",
-    "DESCRIPTION": "Subagents and custom agents: who exists, who may be called, and with what.",
+    "DESCRIPTION": "Subagents and custom agents; conversations, runs and what happens on them.",
     "VERSION": "1",
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "SERVE_INCLUDE_SCHEMA": False,
@@ -214,6 +214,11 @@ SPECTACULAR_SETTINGS = {
         "ProblemCode": "access.api.schema.PROBLEM_CODES",
         "Source": "subagents.api.serializers.SOURCES",
         "State": "subagents.api.serializers.STATES",
+        "RunStatus": "runs.api.serializers.RUN_STATUSES",
+        "ThreadStatus": "runs.api.serializers.THREAD_STATUSES",
+        "EventType": "runs.api.serializers.EVENT_TYPES",
+        "RunAction": "runs.api.serializers.ACTIONS",
+        "StoppedKind": "runs.api.serializers.STOPPED_KINDS",
     },
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
 }

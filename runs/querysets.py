@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django.db import models
 
@@ -31,6 +31,12 @@ class RunQuerySet(models.QuerySet[Any]):
         if not user.is_authenticated or not user.is_active:
             return self.none()
         return self.filter(thread__owner_id=user.pk)
+
+    def facts_visible_to(self, user: AbstractBaseUser | AnonymousUser) -> RunQuerySet:
+        """The runs whose facts this person may see: their own, or all with the permission. Never what was said."""
+        if user.is_active and cast("Any", user).has_perm("runs.view_run"):
+            return self.all()
+        return self.visible_to(user)
 
     def active(self) -> RunQuerySet:
         return self.filter(status__in=ACTIVE)

@@ -102,7 +102,7 @@ def start_verb(
     if not messages:
         raise BadInput("messages", "there is no message")
     named = None if agent is None else agent_name(agent, "agent")
-    cleaned, clamped = clean_options(options or {})
+    cleaned, clamped = clean_options({} if options is None else options)
     return Start(
         thread_id=thread_id,
         owner_id=owner_id,
@@ -263,7 +263,8 @@ def _told(verbs: Sequence[Cancel]) -> list[Stopped]:
     return [Stopped(pk, kinds[pk], runs[pk].agent, runs[pk].title) for pk in run_ids if pk in runs]
 
 
-def rename_thread(*, thread_id: UUID, title: str) -> None:
+def checked_title(title: Any) -> str:
+    """A thread's title on one line, in 1 to 200 characters. Raises BadInput."""
     if not isinstance(title, str):
         raise BadInput("title", "expected text")
     title = " ".join(clean(title).split())
@@ -271,6 +272,11 @@ def rename_thread(*, thread_id: UUID, title: str) -> None:
         raise BadInput("title", "the title is empty")
     if len(title) > _TITLE_LENGTH:
         raise BadInput("title", f"the title has {len(title)} characters; at most {_TITLE_LENGTH} are allowed")
+    return title
+
+
+def rename_thread(*, thread_id: UUID, title: str) -> None:
+    title = checked_title(title)
     if not Thread.objects.filter(pk=thread_id).update(title=title):
         raise ThreadNotFound(thread_id)
 

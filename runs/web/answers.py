@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
@@ -20,6 +20,7 @@ from runs.errors import (
     ThreadNotFound,
     TooManyPending,
 )
+from runs.refusals import in_words
 from runs.web.forms import MAX_BODY_BYTES, BodyTooLarge
 
 Arguments = ParamSpec("Arguments")
@@ -44,17 +45,8 @@ def no_such_thread() -> JsonResponse:
     return problem(404, "thread_not_found", _("This conversation does not exist."))
 
 
-_NOT_STEERABLE: Mapping[str, Callable[[], str]] = {
-    "ended": lambda: _("It has ended; nobody would read this. Continue it, or send the lead a message."),
-    "stopping": lambda: _("It is being stopped; nobody would read this."),
-    "waiting": lambda: _("It has not begun yet."),
-}
-
-
 def too_many_pending(fault: TooManyPending) -> JsonResponse:
-    sentence = _("You have %(limit)s runs waiting already, which is the limit (%(field)s). Wait until some have begun.")
-    facts = {"limit": f"{fault.limit:,}", "field": fault.field}
-    answer = problem(429, "too_many_pending", sentence % facts, field=fault.field, limit=fault.limit)
+    answer = problem(429, "too_many_pending", in_words(fault), field=fault.field, limit=fault.limit)
     answer["Retry-After"] = str(fault.retry_after_seconds)
     return answer
 
@@ -67,15 +59,15 @@ def refusal_of(fault: RunsError) -> JsonResponse | None:
         case TooManyPending():
             return too_many_pending(fault)
         case NotSteerable():
-            return problem(409, f"run_{fault.reason}", _NOT_STEERABLE[fault.reason]())
+            return problem(409, f"run_{fault.reason}", in_words(fault))
         case NotContinuable():
-            return problem(409, "not_continuable", _("It cannot go on from there any more. Send a message instead."))
+            return problem(409, "not_continuable", in_words(fault))
         case ThreadBusy():
-            return problem(409, "thread_busy", _("This conversation already has an active run."))
+            return problem(409, "thread_busy", in_words(fault))
         case ThreadNotFound():
             return no_such_thread()
         case RunNotFound():
-            return problem(404, "run_not_found", _("This run does not exist."))
+            return problem(404, "run_not_found", in_words(fault))
     return None
 
 

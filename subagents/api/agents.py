@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.response import Response
 
+from access.api.described import operation
 from access.api.permissions import Need
+from access.api.queries import asked
 from subagents import registry, usage
 from subagents.api import examples, shapes
 from subagents.api import serializers as body
-from subagents.api.described import IF_MATCH, operation
-from subagents.api.listing import ListQuery, PageQuery, asked, ordered, ordering_field, page_of
+from subagents.api.described import IF_MATCH
+from subagents.api.listing import ListQuery, PageQuery, ordered, ordering_field, page_of
 from subagents.api.views import CHANGE, READ, KindView
 from subagents.kinds import AGENT
 

@@ -8,7 +8,8 @@ from django.core.paginator import EmptyPage, Paginator
 from django.utils.translation import gettext
 from rest_framework import serializers
 
-from access.api.problems import FieldProblem, Problem
+from access.api.problems import Problem
+from access.api.queries import MOST_PER_PAGE
 from subagents.admin.rows import ORDERS
 from subagents.catalogue import State
 from subagents.definitions import Source
@@ -16,7 +17,6 @@ from subagents.definitions import Source
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-MOST_PER_PAGE: Final = 200
 _LONGEST_SEARCH: Final = 200
 
 
@@ -56,24 +56,6 @@ class SubagentQuery(ListQuery):
     conflict = serializers.BooleanField(required=False, default=None, allow_null=True)
     ordering = ordering_field(SUBAGENT_ORDERS)
     expand = serializers.ChoiceField(choices=["layers"], required=False, help_text="Adds where each value comes from.")
-
-
-def asked(request: Any, query: type[serializers.Serializer]) -> dict[str, Any]:  # type: ignore[type-arg]
-    """The parameters of the address, checked: a mistyped one is refused, as it would otherwise widen the list."""
-    form = query(data=request.query_params.dict())
-    unknown = [name for name in request.query_params if name not in form.fields]
-    errors = [
-        FieldProblem(f"?{name[:80]}", gettext("There is no such parameter."), "unknown_parameter") for name in unknown
-    ]
-    if not form.is_valid():
-        errors += [
-            FieldProblem(f"?{name}", str(detail), detail.code)
-            for name, details in form.errors.items()
-            for detail in details
-        ]
-    if errors:
-        raise Problem("invalid", f"{errors[0].pointer}: {errors[0].detail}", errors=errors)
-    return dict(form.validated_data)
 
 
 def page_of(request: Any, found: Sequence[Any], query: Mapping[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:

@@ -8,13 +8,15 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from access.api.described import operation
 from access.api.permissions import Need
+from access.api.queries import asked
 from subagents import registry, services, usage
 from subagents.admin.rows import search
 from subagents.api import examples, shapes
 from subagents.api import serializers as body
-from subagents.api.described import IF_MATCH, SOURCE, operation
-from subagents.api.listing import SUBAGENT_ORDERS, PageQuery, SubagentQuery, asked, ordered, page_of
+from subagents.api.described import IF_MATCH, SOURCE
+from subagents.api.listing import SUBAGENT_ORDERS, PageQuery, SubagentQuery, ordered, page_of
 from subagents.api.views import CHANGE, READ, KindView
 from subagents.definitions import Source
 from subagents.errors import ReadOnly

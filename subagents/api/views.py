@@ -8,6 +8,7 @@ from django.utils.translation import gettext
 from rest_framework.response import Response
 
 from access.api.problems import FieldProblem, Problem
+from access.api.queries import asked
 from access.api.views import ApiView
 from access.keys import Scope
 from engine.config.names import normalise_name
@@ -16,7 +17,7 @@ from subagents.admin.page import VIEW_PROMPT
 from subagents.api import shapes
 from subagents.api.conditions import etag, expected_version
 from subagents.api.faults import problem_of
-from subagents.api.listing import PageQuery, asked, page_of
+from subagents.api.listing import PageQuery, page_of
 from subagents.errors import StaleVersion, SubagentsError
 from subagents.services import Actor
 

@@ -15,8 +15,8 @@ from django.db import connection
 from access import keys
 from subagents import registry
 from subagents.api import examples
+from tests.access.calling import Api
 from tests.access.people import logged_in
-from tests.subagents.api.conftest import Api
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from subagents.api import examples
-from tests.subagents.api.conftest import BASE, Api, caller, is_problem
+from tests.access.calling import BASE, Api, caller, is_problem
 
 if TYPE_CHECKING:
     from pytest_django.fixtures import Settings

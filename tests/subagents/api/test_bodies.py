@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from subagents.api import examples
-from tests.subagents.api.conftest import is_problem
+from tests.access.calling import is_problem
 
 if TYPE_CHECKING:
-    from tests.subagents.api.conftest import Api
+    from tests.access.calling import Api
 
 pytestmark = pytest.mark.django_db
 DEEP = b'{"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"

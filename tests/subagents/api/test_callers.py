@@ -13,8 +13,9 @@ from django.utils import timezone
 from access import keys
 from access.models import ApiKey
 from subagents.api import examples
+from tests.access.calling import BASE, Api, caller, is_problem
 from tests.access.people import logged_in, person
-from tests.subagents.api.conftest import BASE, EVERYTHING, Api, caller, is_problem
+from tests.subagents.api.conftest import EVERYTHING
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("write_config")]
 READS = [

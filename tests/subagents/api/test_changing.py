@@ -11,8 +11,9 @@ from django.db import connections
 
 from subagents.api import examples
 from subagents.models import Revision
+from tests.access.calling import Api, caller, is_problem
 from tests.patience import PATIENCE_SECONDS
-from tests.subagents.api.conftest import EVERYTHING, Api, caller, is_problem
+from tests.subagents.api.conftest import EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,8 @@ from django.conf import settings
 
 from access.api.problems import CODES
 from subagents.models import Revision
-from tests.subagents.api.conftest import EVERYTHING, caller
+from tests.access.calling import caller
+from tests.subagents.api.conftest import EVERYTHING
 
 if TYPE_CHECKING:
     from tests.subagents.conftest import WriteConfig

@@ -12,7 +12,8 @@ from django.db import connection
 
 from subagents import registry, usage
 from subagents.models import ManagedSubagent
-from tests.subagents.api.conftest import EVERYTHING, Api, caller, is_problem
+from tests.access.calling import Api, caller, is_problem
+from tests.subagents.api.conftest import EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

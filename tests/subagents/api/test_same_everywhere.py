@@ -21,14 +21,14 @@ from subagents.admin.agents.form import AgentForm
 from subagents.admin.forms import SubagentForm
 from subagents.api import examples
 from subagents.kinds import AGENT, SUBAGENT
-from tests.subagents.api.conftest import is_problem
+from tests.access.calling import is_problem
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_django.fixtures import Settings
 
-    from tests.subagents.api.conftest import Api
+    from tests.access.calling import Api
     from tests.subagents.conftest import WriteConfig
 
 pytestmark = pytest.mark.django_db
