@@ -22,7 +22,7 @@ def api(db: None) -> Api:
 
 
 @pytest.fixture
-def thread(api: Api) -> Thread:
+def thread(api: Api) -> Any:
     return ThreadFactory(owner=api.user)
 
 
