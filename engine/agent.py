@@ -19,6 +19,7 @@ from engine.middleware.model_stream import TextDelta
 from engine.middleware.summarization import SummaryWriter
 from engine.middleware.turn_limit import cap_turns
 from engine.ports import RunContext, Summary
+from engine.tracing import keep_spans_cheap
 from engine.transcript import counters_of, final_text, is_answered, partial_text, refusal_of_last, settle
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ def build(
     summary_writers: Sequence[SummaryWriter] = (),
 ) -> Agent:
     """Compile an agent with all guards; a lead also gets `task`, offered only to runs that may delegate."""
+    keep_spans_cheap()
     return create_agent(
         chat_model,
         tools=[*tools] if is_subagent else [*tools, task],
