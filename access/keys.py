@@ -93,32 +93,39 @@ class Caller:
 
 def authenticate(key: str) -> Caller | None:
     """Whom the key speaks for, when it is neither revoked nor expired and its owner is active."""
-    now = timezone.now()
-    adapt = connection.ops.adapt_datetimefield_value
+    return authenticate_all([key]).get(key)
+
+
+def authenticate_all(given: Iterable[str]) -> dict[str, Caller]:
+    """Whom each of these keys speaks for. Those that are not valid are missing."""
+    now, adapt = timezone.now(), connection.ops.adapt_datetimefield_value
+    by_digest = {digest(key): key for key in given}
+    if not by_digest:
+        return {}
     with connection.cursor() as cursor:
-        cursor.execute(_valid_key(), [adapt(now - _USE_IS_WRITTEN_EVERY), digest(key), adapt(now)])
-        row = cursor.fetchone()
-    if row is None:
-        return None
-    owner_id, username, scopes, key_id, name, use_is_due = row
-    if use_is_due:
-        _write_use(key_id, now)
-    readable = json.loads(scopes) if isinstance(scopes, str) else scopes
-    return Caller(owner_id, username, frozenset(readable), key_id, name)
+        cursor.execute(_valid_keys(len(by_digest)), [adapt(now - _USE_IS_WRITTEN_EVERY), adapt(now), *by_digest])
+        found = cursor.fetchall()
+    callers = {}
+    for stored_digest, owner_id, username, scopes, key_id, name, use_is_due in found:
+        if use_is_due:
+            _write_use(key_id, now)
+        readable = json.loads(scopes) if isinstance(scopes, str) else scopes
+        callers[by_digest[stored_digest]] = Caller(owner_id, username, frozenset(readable), key_id, name)
+    return callers
 
 
-@functools.cache
-def _valid_key() -> str:
+@functools.lru_cache(maxsize=64)
+def _valid_keys(count: int) -> str:
     # Written out: each request of a program asks this, and building the query took longer than answering it.
     people: Any = get_user_model()._meta
     name = people.get_field(get_user_model().USERNAME_FIELD).column
     return (
-        f"SELECT k.owner_id, p.{name}, k.scopes, k.id, k.name,"
+        f"SELECT k.digest, k.owner_id, p.{name}, k.scopes, k.id, k.name,"
         " (k.last_used_at IS NULL OR k.last_used_at < %s)"
         f" FROM {ApiKey._meta.db_table} k"
         f" JOIN {people.db_table} p ON p.{people.pk.column} = k.owner_id"
-        " WHERE k.digest = %s AND k.revoked_at IS NULL AND p.is_active"
-        " AND (k.expires_at IS NULL OR k.expires_at > %s)"
+        " WHERE k.revoked_at IS NULL AND p.is_active AND (k.expires_at IS NULL OR k.expires_at > %s)"
+        f" AND k.digest IN ({', '.join(['%s'] * count)})"
     )
 
 

@@ -64,6 +64,13 @@ def _here() -> Any:
     return connections[DEFAULT_DB_ALIAS]
 
 
+def among(column: str, ids: Sequence[UUID]) -> tuple[str, list[Any]]:
+    """The condition that a UUID column has one of these values, and its parameters."""
+    if _here().vendor == "postgresql":  # one parameter: one statement, however many there are
+        return f"{column} = ANY(%s)", [list(ids)]
+    return f"{column} IN ({', '.join(['%s'] * len(ids))})", [key_of(value) for value in ids]
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Rows of a model by primary key. Fields named in `left_out` are deferred: read when they are asked for."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from access import keys
 from runs.agent_protocol.errors import Refused
-from runs.group_commit import GroupCommit
+from runs.group_commit import NO_DATABASE, GroupCommit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from starlette.requests import Request
 
@@ -42,10 +42,10 @@ async def caller_of(request: Request, scope: Scope) -> Caller:
 
 async def asked(request: Request, scope: Scope, work: Callable[[Caller], Result]) -> Result:
     """What `work` says to the caller of the request, on the database thread, in one hop with looking up the key."""
-    return await database().call(_allowed, _key_in(request), scope, work)
+    return await database().ask(_answers, (key_in(request), scope, work))
 
 
-def _key_in(request: Request) -> str:
+def key_in(request: Request) -> str:
     text = request.headers.get("x-api-key", "")
     if not text:
         kind, _, value = request.headers.get("authorization", "").partition(" ")
@@ -55,10 +55,32 @@ def _key_in(request: Request) -> str:
     return text
 
 
-def _allowed(key: str, scope: Scope, work: Callable[[Caller], Result]) -> Result:
-    caller = keys.authenticate(key)
+def callers_of(wanted: Sequence[tuple[str, Scope]]) -> list[Caller | Refused]:
+    """Whom the keys of requests that came together speak for, and which of them may not do what they want.
+
+    Each key is looked up once, after all these requests have come.
+    """
+    known = keys.authenticate_all({key for key, _scope in wanted})
+    return [_allowed(known.get(key), scope) for key, scope in wanted]
+
+
+def _allowed(caller: Caller | None, scope: Scope) -> Caller | Refused:
     if caller is None:
-        raise Refused(401, "bad_key", "the API key is not valid")
-    if not caller.may(scope):
-        raise Refused(403, "scope_missing", f"the API key lacks the scope {scope.value}")
-    return work(caller)
+        return Refused(401, "bad_key", "the API key is not valid")
+    return caller if caller.may(scope) else Refused(403, "scope_missing", f"the API key lacks the scope {scope.value}")
+
+
+def _answers(asked: Sequence[tuple[str, Scope, Callable[[Caller], Any]]]) -> list[Any]:
+    callers = callers_of([(key, scope) for key, scope, _work in asked])
+    return [_answer(caller, work) for caller, (_key, _scope, work) in zip(callers, asked, strict=True)]
+
+
+def _answer(caller: Caller | Refused, work: Callable[[Caller], Any]) -> Any:
+    if isinstance(caller, Refused):
+        return caller
+    try:
+        return work(caller)
+    except NO_DATABASE:
+        raise  # as it would be for those that come after it
+    except Exception as fault:  # noqa: BLE001 - raised to the request it belongs to
+        return fault

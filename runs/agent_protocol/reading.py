@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection
@@ -16,6 +17,7 @@ from runs.statuses import TO_LANGGRAPH, ThreadStatus
 from runs.transcript import from_json, readable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from uuid import UUID
 
     from runs.lifecycle import Cancel
@@ -50,13 +52,30 @@ def run_exists(run_id: UUID) -> bool:
 
 
 def find_run(thread_id: UUID, run_id: UUID, owner_id: int) -> Run:
-    # Programs that poll ask nothing else, so the statement is written out, and what a run ran with is left out.
+    """A run of this thread of this person. Raises RunNotFound."""
+    (found,) = find_runs([(thread_id, run_id, owner_id)])
+    if isinstance(found, RunNotFound):
+        raise found
+    return found
+
+
+def find_runs(wanted: Sequence[tuple[UUID, UUID, int]]) -> list[Run | RunNotFound]:
+    """For each (thread, run, owner) what `find_run` says: programs that poll ask nothing else, and many at once."""
+    by_owner: dict[int, set[UUID]] = defaultdict(set)
+    for _thread_id, run_id, owner_id in wanted:
+        by_owner[owner_id].add(run_id)
+    # The statement is written out, and what a run ran with is left out.
     own = "EXISTS (SELECT 1 FROM runs_thread t WHERE t.id = thread_id AND t.owner_id = %s)"
-    values = [key_of(run_id), key_of(thread_id), owner_id]
-    found = rows.read(Run, f"id = %s AND thread_id = %s AND {own}", values, left_out=("definition", "input"))
-    if not found:
-        raise RunNotFound(run_id)
-    return found[0]
+    found: dict[tuple[UUID, int], Run] = {}
+    for owner_id, run_ids in by_owner.items():
+        among, keys = rows.among("id", sorted(run_ids))
+        for run in rows.read(Run, f"{among} AND {own}", [*keys, owner_id], left_out=("definition", "input")):
+            found[run.pk, owner_id] = run
+    return [_of_thread(found.get((run_id, owner_id)), thread_id, run_id) for thread_id, run_id, owner_id in wanted]
+
+
+def _of_thread(run: Run | None, thread_id: UUID, run_id: UUID) -> Run | RunNotFound:
+    return RunNotFound(run_id) if run is None or run.thread_id != thread_id else run
 
 
 def find_run_anywhere(run_id: UUID, owner_id: int) -> Run:

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any
 from django.db import IntegrityError
 from starlette.responses import Response
 
-from access.keys import Scope
-from runs.agent_protocol.access import asked, caller_of, database
+from access.keys import Caller, Scope
+from runs.agent_protocol.access import asked, caller_of, callers_of, database, key_in
 from runs.agent_protocol.bodies import a_choice, an_id, json_body, path_id, refuse_unsupported, some_metadata
 from runs.agent_protocol.errors import Refused
 from runs.agent_protocol.following import joined, place_of, streamed
-from runs.agent_protocol.reading import find_run, list_runs, thread_answer
+from runs.agent_protocol.reading import find_run, find_runs, list_runs, thread_answer
 from runs.agent_protocol.run_request import stream_modes
 from runs.agent_protocol.shapes import json_response, run_object, thread_object
 from runs.agent_protocol.starting import created
-from runs.errors import BadInput, ThreadExists
+from runs.errors import BadInput, RunsError, ThreadExists
 from runs.lifecycle import OpenThread, remove_run
 from runs.models import Run, new_id
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
+    from collections.abc import Sequence
 
-    from access.keys import Caller
+    from starlette.requests import Request
 
 _YES = frozenset({"1", "true"})
 _MOST_RUNS_PER_PAGE = 1000
@@ -119,7 +119,23 @@ async def delete_run(request: Request) -> Response:
 
 # --- shared ---------------------------------------------------------------------------------------------------------
 async def _found(request: Request, scope: Scope) -> Run:
-    return await asked(request, scope, lambda caller: run_in(request, caller))
+    return await database().ask(_found_together, (key_in(request), scope, request))
+
+
+def _found_together(requests: Sequence[tuple[str, Scope, Request]]) -> list[Any]:
+    """The runs of requests that came together, by two statements for all of them; or what refuses each."""
+    outcomes: list[Any] = [*callers_of([(key, scope) for key, scope, _request in requests])]
+    wanted = {}
+    for place, (_key, _scope, request) in enumerate(requests):
+        if isinstance(outcomes[place], Caller):
+            try:
+                ids = path_id(request, "thread_id"), path_id(request, "run_id")
+                wanted[place] = (*ids, outcomes[place].owner_id)
+            except (Refused, RunsError) as fault:
+                outcomes[place] = fault
+    for place, run in zip(wanted, find_runs(list(wanted.values())), strict=True):
+        outcomes[place] = run
+    return outcomes
 
 
 def run_in(request: Request, caller: Caller) -> Run:

@@ -18,7 +18,7 @@ from tests.runs.factories import ThreadFactory, started
 from tests.runs.invariants import assert_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from uuid import UUID
 
     from runs.ledger import Ledger
@@ -161,6 +161,56 @@ async def test_closing_writes_what_was_given_before(database):
     await other.close()
     assert all(answer.done() for answer in answers)
     assert len(await database.call(transcript, run.thread_id)) == 101
+
+
+async def test_questions_of_one_turn_are_answered_together_each_with_its_own_outcome(database):
+    asked: list[list[int]] = []
+
+    def halves(numbers: Sequence[int]) -> list[int | ValueError]:
+        asked.append(list(numbers))
+        return [ValueError(f"{number} is odd") if number % 2 else number // 2 for number in numbers]
+
+    outcomes = await _outcomes(*(database.ask(halves, number) for number in range(4)))
+    assert asked == [[0, 1, 2, 3]]
+    assert [str(outcome) for outcome in outcomes] == ["0", "1 is odd", "1", "3 is odd"]
+
+
+async def test_a_question_that_fails_leaves_its_neighbours_alone(database):
+    def inverses(numbers: Sequence[int]) -> list[float]:
+        return [1 / number for number in numbers]
+
+    outcomes = await _outcomes(*(database.ask(inverses, number) for number in (1, 0, 2)))
+    assert [type(outcome) for outcome in outcomes] == [float, ZeroDivisionError, float]
+
+
+async def test_questions_that_lose_the_connection_are_not_asked_again_and_the_next_one_finds_a_new_one(database):
+    asked = []
+
+    def lose(questions: Sequence[str]) -> list[Any]:
+        asked.extend(questions)
+        _lose_the_connection()
+        return []
+
+    outcomes = await _outcomes(*(database.ask(lose, name) for name in "ab"))
+    assert [type(outcome) for outcome in outcomes] == [OperationalError] * 2
+    assert asked == ["a", "b"]
+    assert await database.ask(lambda names: [Run.objects.filter(agent=name).count() for name in names], "nobody") == 0
+
+
+async def test_a_call_that_nobody_waits_for_any_more_is_not_begun(database):
+    begun = []
+    given_up = asyncio.ensure_future(database.call(begun.append, "given up"))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    await asyncio.gather(database.call(begun.append, "wanted"), given_up, return_exceptions=True)
+    assert begun == ["wanted"]
+
+
+async def test_after_closing_nothing_is_taken_that_nobody_would_answer():
+    other = GroupCommit("other-db")
+    await other.close()
+    with pytest.raises(RuntimeError):
+        await other.call(list)
 
 
 @pytest.mark.django_db(transaction=True)

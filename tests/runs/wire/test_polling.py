@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.runs.wire.callers import asks
+from tests.runs.wire.callers import asks, caller_at
 from tests.scripted_model import scripts
 
 if TYPE_CHECKING:
     from tests.runs.wire.callers import Caller
+    from tests.runs.wire.serving import WebServer
     from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "worker")
@@ -83,3 +84,24 @@ async def test_what_may_wait_or_interrupt_does_so_on_every_way_in(
     assert ended["status"] == ("success" if strategy == "enqueue" else "interrupted")
     values = await anna.sdk.runs.join(thread_id, newest["run_id"])
     assert values["messages"][-1]["content"] == "The second."
+
+
+async def test_of_many_who_ask_at_once_each_sees_what_its_own_key_may_see(
+    anna: Caller, bert: Caller, web: WebServer, model: ScriptedModel
+):
+    hers, his = await anna.thread(), await bert.thread()
+    ready = asks(scripts.instant()[1])
+    her_run, his_run = await anna.sdk.runs.create(hers, **ready), await bert.sdk.runs.create(his, **ready)
+    places = [(hers, her_run["run_id"]), (his, his_run["run_id"]), (his, her_run["run_id"]), ("x", her_run["run_id"])]
+    nobody = caller_at(web.url, None, anna.key[:-1] + "?")
+    try:
+        asked = [
+            caller.http.get(f"/threads/{thread_id}/runs/{run_id}")
+            for _round in range(5)
+            for caller in (anna, bert, nobody)
+            for thread_id, run_id in places
+        ]
+        answers = [answer.status_code for answer in await asyncio.gather(*asked)]
+    finally:
+        await nobody.close()
+    assert answers == [200, 404, 404, 422, 404, 200, 404, 422, 401, 401, 401, 401] * 5
