@@ -12,7 +12,8 @@ from django_q.models import OrmQ
 from django_q.tasks import async_task
 
 from runs.statuses import ErrorCode, RunStatus
-from tests.runs.workers.house import WAIT_SECONDS, Worker
+from tests.patience import PATIENCE_SECONDS
+from tests.runs.workers.house import Worker
 from tests.scripted_model import scripts
 
 if TYPE_CHECKING:
@@ -33,14 +34,14 @@ def stalled(house: House, worker: Worker) -> Iterator[None]:
     before = set(OrmQ.objects.values_list("pk", "lock"))
     house.until(lambda: set(OrmQ.objects.values_list("pk", "lock")) != before)
     released = threading.Event()
-    held = asyncio.run_coroutine_threadsafe(worker.host.database.call(released.wait, WAIT_SECONDS), worker._loop)
+    held = asyncio.run_coroutine_threadsafe(worker.host.database.call(released.wait, PATIENCE_SECONDS), worker._loop)
     worker.wake()
     try:
         yield
         house.until(lambda: not OrmQ.objects.filter(lock__gt=timezone.now()).exists())
     finally:
         released.set()
-    assert held.result(WAIT_SECONDS)
+    assert held.result(PATIENCE_SECONDS)
 
 
 def test_a_worker_that_stalls_longer_than_its_lease_goes_on_with_what_nobody_took(house: House, model: ScriptedModel):
