@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from engine.errors import ModelFault
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
 from engine.text import clean, shorten
 
 if TYPE_CHECKING:
@@ -31,9 +33,11 @@ def refusal_of(reply: AIMessage) -> ModelFault | None:
     """Why the reply is no answer, when its model declined or its provider's safety filter stopped it."""
     words = _refusal_words(reply)
     if words:
-        return ModelFault("model_refusal", f"The model declined to answer: {shorten(words, MAX_QUOTE_CHARACTERS)}")
+        sentence = _("The model declined to answer: %(words)s")
+        return ModelFault("model_refusal", Reason(sentence, words=shorten(words, MAX_QUOTE_CHARACTERS)))
     if not _STOPPED_FOR_SAFETY.isdisjoint(_reasons(reply)):
-        return ModelFault("model_refusal", "The answer was stopped by the model server's safety filter.")
+        sentence = _("The answer was stopped by the model server's safety filter.")
+        return ModelFault("model_refusal", Reason(sentence))
     return None
 
 

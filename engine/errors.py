@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+from engine.reasons import Reason, reason_of
+from engine.reasons import gettext_noop as _
 from engine.text import clean, shorten
 
 MAX_QUOTE_CHARACTERS: Final = 200
@@ -27,8 +29,9 @@ class UnknownModel(EngineError):
     """No model of this name is configured."""
 
     def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        names = ", ".join(known) or "none"
-        super().__init__(f'there is no model "{shorten(clean(name), 80)}"; configured models: {names}')
+        sentence = _('There is no model "%(name)s"; configured models: %(names)s.')
+        names = ", ".join(known) or Reason(_("none"))
+        super().__init__(Reason(sentence, name=shorten(clean(name), 80), names=names))
         self.name = name
 
 
@@ -36,7 +39,7 @@ class ModelUnavailable(EngineError):
     """The model is configured but cannot be used."""
 
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f'the model "{name}" is not available: {reason}')
+        super().__init__(Reason(_('The model "%(name)s" is not available: %(reason)s.'), name=name, reason=reason))
         self.name = name
         self.reason = reason
 
@@ -53,7 +56,7 @@ class ModelSilent(EngineError):
     """Nothing came from the model server for too long; `begun`: in the middle of its answer."""
 
     def __init__(self, seconds: float, *, begun: bool) -> None:
-        super().__init__(f"nothing came from the model server for {seconds:g} s")
+        super().__init__(Reason(_("Nothing came from the model server for %(seconds)s s."), seconds=f"{seconds:g}"))
         self.seconds = seconds
         self.begun = begun
 
@@ -62,10 +65,11 @@ class ModelResting(EngineError):
     """The model server failed so often in a row that it is not asked for a while."""
 
     def __init__(self, name: str, failures: int, seconds: float) -> None:
-        super().__init__(
-            f"the server of the model {name} failed {failures} times in a row, so it is not asked again for"
-            f" {max(1, round(seconds))} s"
+        sentence = _(
+            "The server of the model %(name)s failed %(failures)s times in a row, so it is not asked again for"
+            " %(seconds)s s."
         )
+        super().__init__(Reason(sentence, name=name, failures=failures, seconds=max(1, round(seconds))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +77,24 @@ class ModelFault:
     """`code` is one of the platform's error codes; `sentence` is safe to show: no key, no request body."""
 
     code: str
-    sentence: str
+    sentence: Reason
     passes: bool = False  # asking again may help
     server: bool = False  # the server itself is ill, whoever asks it for whatever
 
 
 CONTEXT_OVERFLOW: Final = "model_context_overflow"
-_UNREACHABLE = ModelFault("model_unreachable", "The model server cannot be reached.", passes=True, server=True)
-_SILENT = ModelFault("model_unreachable", "The model server did not answer in time.", passes=True, server=True)
-_CUT = ModelFault("model_stream_cut", "The model's answer was cut off before it was finished.", passes=True)
-_NO_ADDRESS = ModelFault("model_unreachable", "The model server's base_url is not a usable address.")
+_UNREACHABLE = ModelFault(
+    "model_unreachable", Reason(_("The model server cannot be reached.")), passes=True, server=True
+)
+_SILENT = ModelFault(
+    "model_unreachable", Reason(_("The model server did not answer in time.")), passes=True, server=True
+)
+_CUT = ModelFault("model_stream_cut", Reason(_("The model's answer was cut off before it was finished.")), passes=True)
+_NO_ADDRESS = ModelFault("model_unreachable", Reason(_("The model server's base_url is not a usable address.")))
 _GARBAGE = ModelFault(
-    "model_unreadable", "The model server's answer could not be read: it is not what its API promises.", passes=True
+    "model_unreadable",
+    Reason(_("The model server's answer could not be read: it is not what its API promises.")),
+    passes=True,
 )
 
 # Most specific first within a class's own bases: the first name found in the bases' order wins.
@@ -111,7 +121,9 @@ _BY_CLASS_NAME: Final[Mapping[str, ModelFault]] = {
     "APIResponseValidationError": _GARBAGE,
     "JSONDecodeError": _GARBAGE,
     "UnicodeDecodeError": _GARBAGE,
-    "ContextOverflowError": ModelFault(CONTEXT_OVERFLOW, "The conversation is longer than the model's context allows."),
+    "ContextOverflowError": ModelFault(
+        CONTEXT_OVERFLOW, Reason(_("The conversation is longer than the model's context allows."))
+    ),
     "OutputParserException": _GARBAGE,
 }
 _TOO_LONG = re.compile(
@@ -138,7 +150,7 @@ def explain_model_error(exception: BaseException) -> ModelFault:
         fault = _own_fault(error) or _by_status(error) or _by_class(error)
         if fault:
             return fault
-    return ModelFault("model_failed", f"The model call failed ({type(exception).__name__}).")
+    return ModelFault("model_failed", Reason(_("The model call failed (%(error)s)."), error=type(exception).__name__))
 
 
 def within_answer(exception: Exception, silence_seconds: float) -> Exception:
@@ -184,7 +196,7 @@ def _number(text: str) -> float | None:
 
 def _causes(exception: BaseException) -> Iterator[BaseException]:
     error: BaseException | None = exception
-    for _ in range(MAX_CAUSES):
+    for _number_of_cause in range(MAX_CAUSES):
         if error is None:
             return
         yield error
@@ -193,21 +205,23 @@ def _causes(exception: BaseException) -> Iterator[BaseException]:
 
 def _own_fault(error: BaseException) -> ModelFault | None:
     if isinstance(error, UnknownModel):
-        return ModelFault("model_unknown", _sentence(str(error)))
+        return ModelFault("model_unknown", _said(error))
     if isinstance(error, ModelUnavailable | NoModel):
-        return ModelFault("model_unavailable", _sentence(str(error)))
+        return ModelFault("model_unavailable", _said(error))
     if isinstance(error, ModelResting):
-        return ModelFault("model_resting", _sentence(str(error)))
+        return ModelFault("model_resting", _said(error))
     if isinstance(error, ModelSilent):
         if not error.begun:
             return _SILENT
-        sentence = f"The model server stopped in the middle of its answer: nothing came for {error.seconds:g} s."
-        return ModelFault("model_stalled", sentence, passes=True, server=True)
+        sentence = _("The model server stopped in the middle of its answer: nothing came for %(seconds)s s.")
+        reason = Reason(sentence, seconds=f"{error.seconds:g}")
+        return ModelFault("model_stalled", reason, passes=True, server=True)
     return None
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+def _said(error: BaseException) -> Reason:
+    said = reason_of(error)
+    return said if isinstance(said, Reason) else Reason(_("The model cannot be used: %(error)s"), error=said)
 
 
 def _by_status(error: BaseException) -> ModelFault | None:
@@ -215,17 +229,18 @@ def _by_status(error: BaseException) -> ModelFault | None:
     if status is None:
         return None
     if status in (401, 403):
-        return ModelFault("model_refused_key", f"The model server refused the API key ({status}).")
+        return ModelFault(
+            "model_refused_key", Reason(_("The model server refused the API key (%(status)s)."), status=status)
+        )
     quote = _quoted(error)
     if status == 402 or (status in (400, 429) and (_QUOTA.search(quote) or _QUOTA.search(_provider_code(error)))):
-        return ModelFault("model_quota_used_up", f"The account at the model server has no quota left ({status}){quote}")
+        return ModelFault("model_quota_used_up", _with_quote(_NO_QUOTA, status, quote))
     if status == 429:
-        sentence = "The model server answers that there are too many requests (429)."
-        return ModelFault("model_rate_limited", sentence, passes=True)
+        sentence = _("The model server answers that there are too many requests (429).")
+        return ModelFault("model_rate_limited", Reason(sentence), passes=True)
     if status >= 500 or status in _PASSING:
-        return ModelFault(
-            "model_server_error", f"The model server failed ({status}).", passes=True, server=status >= 500
-        )
+        reason = Reason(_("The model server failed (%(status)s)."), status=status)
+        return ModelFault("model_server_error", reason, passes=True, server=status >= 500)
     return _by_refusal(status, quote)
 
 
@@ -234,12 +249,11 @@ _PASSING: Final = (408, 409, 425)
 
 def _by_refusal(status: int, quote: str) -> ModelFault | None:
     if status == 404:
-        return ModelFault("model_unknown", f"The model server does not know this model or address (404){quote}")
+        return ModelFault("model_unknown", _with_quote(_NOT_KNOWN, status, quote))
     if status == 413 or _TOO_LONG.search(quote):
-        sentence = f"The conversation is longer than the model's context allows ({status}){quote}"
-        return ModelFault(CONTEXT_OVERFLOW, sentence)
+        return ModelFault(CONTEXT_OVERFLOW, _with_quote(_TOO_MUCH, status, quote))
     if status >= 400:
-        return ModelFault("model_bad_request", f"The model server refused the request ({status}){quote}")
+        return ModelFault("model_bad_request", _with_quote(_NOT_TAKEN, status, quote))
     return None
 
 
@@ -259,18 +273,35 @@ def _by_class(error: BaseException) -> ModelFault | None:
             return fault
     if any(base.__name__ in ("APIError", "ServerRefusal") for base in type(error).__mro__):
         # An error the server reported inside a stream that had begun well: it carries no status.
-        sentence = f"The model server broke off with an error{_quoted(error)}"
-        return ModelFault("model_server_error", sentence, passes=True, server=True)
+        reason = _with_quote(_BROKEN_OFF, 0, _quoted(error))
+        return ModelFault("model_server_error", reason, passes=True, server=True)
     return None
 
 
+_NO_QUOTA: Final = _("The account at the model server has no quota left (%(status)s)")
+_NOT_KNOWN: Final = _("The model server does not know this model or address (%(status)s)")
+_TOO_MUCH: Final = _("The conversation is longer than the model's context allows (%(status)s)")
+_NOT_TAKEN: Final = _("The model server refused the request (%(status)s)")
+_BROKEN_OFF: Final = _("The model server broke off with an error")
+
+
+def _with_quote(template: str, status: int, quote: str) -> Reason:
+    """A sentence, and behind it the provider's own words where it said any."""
+    sentence = Reason(template, status=status) if "%(status)s" in template else Reason(template)
+    return Reason("%(sentence)s: %(quote)s", sentence=sentence, quote=quote) if quote else _ended(sentence)
+
+
+def _ended(sentence: Reason) -> Reason:
+    return Reason(_("%(sentence)s."), sentence=sentence)
+
+
 def _quoted(error: BaseException) -> str:
-    """The provider's own words, bounded, without what looks like a secret; "." when it said nothing."""
+    """The provider's own words, bounded, without what looks like a secret; empty when it said nothing."""
     message = _provider_message(error)
     if not message:
-        return "."
+        return ""
     words = _SECRET.sub("[hidden]", " ".join(clean(message).split()))
-    return f": {shorten(words, MAX_QUOTE_CHARACTERS)}"
+    return shorten(words, MAX_QUOTE_CHARACTERS)
 
 
 def _provider_message(error: BaseException) -> str:

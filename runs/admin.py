@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from runs import run_actions, services
-from runs.explain import clamps_in_words, why_no_delegation
+from runs.explain import clamps_in_words, error_in_words, why_no_delegation
 from runs.models import Run, WorkerHeartbeat
 from runs.standing import explain_now
 from runs.statuses import RunStatus
@@ -73,7 +73,7 @@ class RunAdmin(ReadOnlyAdmin):
         "why",
         "limit_and_layer",
         "what_can_be_done",
-        "error",
+        "what_was_said",
         "delegation",
         "clamps",
         "worker",
@@ -145,6 +145,10 @@ class RunAdmin(ReadOnlyAdmin):
     def limit_and_layer(self, run: Run) -> str:
         explanation = explain_now(run)
         return " ← ".join(filter(None, (explanation.limit, explanation.layer))) or "–"
+
+    @display(description=_("error"))
+    def what_was_said(self, run: Run) -> str:
+        return error_in_words(run.error, run.stop_detail) or "–"
 
     @display(description=_("what can be done"))
     def what_can_be_done(self, run: Run) -> SafeString | str:

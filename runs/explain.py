@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.utils.translation import gettext as _
 
+from engine.reasons import from_plain
 from engine.stop import StopReason
 from runs.statuses import DelegationOff, ErrorCode, RunStatus
+from subagents.wording import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from runs.models import Run
 
     Words = Callable[[], str]  # in the language that is active when it is called
+
+
+REASON: Final = "reason"  # where the parts of an error's sentence stand in the detail of what stopped a run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +187,12 @@ def explain_end(
         said, way_out = _ERRORS[ErrorCode(error_code)]
         return Explanation(what=said() % facts, way_out=way_out(), limit=facts["limit"] if layer else "", layer=layer)
     return None
+
+
+def error_in_words(error: str, detail: object) -> str:
+    """The sentence of an ended run's error in the active language, where its parts were kept; else as it stands."""
+    reason = from_plain(detail.get(REASON)) if isinstance(detail, dict) else None
+    return say(reason) if reason is not None else error
 
 
 def explain(run: Run) -> Explanation | None:

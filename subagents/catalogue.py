@@ -11,6 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
+from engine.reasons import joined
 from engine.tools.names import DELEGATION_TOOLS
 from subagents.builtins import BASH
 from subagents.definitions import INHERIT, PRECEDENCE, Definition, Source, row_key
@@ -197,7 +198,7 @@ def _warnings(
     found: list[Note] = []
     if broken_override is not None:
         path = f"subagents.agents.{definition.name}"
-        found.append(note("broken_override", path=path, problems="; ".join(broken_override)))
+        found.append(note("broken_override", path=path, problems=joined(broken_override)))
     found += [note("denied_tool", name=name) for name in effective.tools or () if name in DELEGATION_TOOLS]
     listed = (*(effective.tools or ()), *definition.disallowed_tools)
     always_known = (*DELEGATION_TOOLS, *(known.tools or ()))

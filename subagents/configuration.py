@@ -13,6 +13,8 @@ from django.utils import timezone
 
 from engine.config import reader
 from engine.config.errors import Problem, Severity
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
 from subagents.errors import ConfigRefused
 from subagents.models import ConfigSnapshot
 
@@ -67,7 +69,7 @@ def look(path: Path, before: Reading | None, *, fresh: bool, log: bool = False) 
     except FileNotFoundError:
         return _absent(path)
     except OSError as fault:
-        problem = _problem(path, Severity.REFUSED, f"cannot be read: {fault.strerror}")
+        problem = _problem(path, Severity.REFUSED, Reason(_("cannot be read: %(error)s"), error=fault.strerror))
         return _reading(path, stat, b"", reader.ReadResult(None, (problem,)))
     sha256 = reader.signature(raw)
     if before is not None and before.path == path and before.sha256 == sha256:
@@ -160,13 +162,15 @@ def _reading(path: Path, stat: Stat, raw: bytes, result: ReadResult) -> Reading:
 def _absent(path: Path) -> Reading:
     if settings.CONFIG_FILE_NAMED:
         # Whoever named a file wants what stands in it; a folder that was not mounted must not become the defaults.
-        message = f"DEER_FLOW_CONFIG names {path}, which does not exist or cannot be reached from here"
+        sentence = _("DEER_FLOW_CONFIG names %(path)s, which does not exist or cannot be reached from here")
+        message = Reason(sentence, path=path)
         result = reader.ReadResult(None, (_problem(path, Severity.REFUSED, message),))
     else:
-        problem = _problem(path, Severity.WARNING, "the file does not exist; every option has its default")
+        message = Reason(_("the file does not exist; every option has its default"))
+        problem = _problem(path, Severity.WARNING, message)
         result = reader.ReadResult(reader.default_config(), (problem,))
     return Reading(path=path, stat=None, settled=True, sha256="absent", text=None, result=result)
 
 
-def _problem(path: Path, severity: Severity, message: str) -> Problem:
+def _problem(path: Path, severity: Severity, message: Reason) -> Problem:
     return Problem(severity=severity, path="", line=1, column=1, message=message, file_name=path.name)

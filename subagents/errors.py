@@ -5,10 +5,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from engine.reasons import joined, located
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from engine.config.errors import Problem
+    from engine.reasons import Reason
     from subagents.definitions import Source
 
 
@@ -28,7 +31,12 @@ class InvalidDefinition(SubagentsError):
 
     def __init__(self, faults: Iterable[Fault | tuple[str, str]]) -> None:
         self.faults = tuple(Fault(*fault) for fault in faults)
-        super().__init__("; ".join(f"{path}: {sentence}" for path, sentence in self.faults))
+        super().__init__(joined(self.reasons))
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Each fault's sentence behind its path."""
+        return tuple(located(fault.path, fault.sentence) for fault in self.faults)
 
 
 class NameTaken(SubagentsError):

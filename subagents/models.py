@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -27,6 +29,9 @@ class StoredDefinition(models.Model):
 
     def __str__(self) -> str:
         return self.display_name or self.name
+
+
+VIEW_PROMPT: Final = "subagents.view_prompt"
 
 
 class ManagedSubagent(StoredDefinition):

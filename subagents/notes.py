@@ -6,17 +6,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from engine.reasons import Reason, gettext_noop
 from engine.text import clean, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _LONGEST_FACT: Final = 400
-
-
-def gettext_noop(sentence: str) -> str:
-    """Mark a sentence for the translators' extraction. Django's own is not importable from a pure module."""
-    return sentence
 
 
 SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
@@ -78,4 +74,10 @@ def note(code: str, **facts: object) -> Note:
     """Make a note; facts become storable text of a bearable length. Raises KeyError for an unknown code."""
     if code not in SENTENCES:
         raise KeyError(code)
-    return Note(code, {key: shorten(clean(str(value)), _LONGEST_FACT) for key, value in facts.items()})
+    return Note(code, {key: _bearable(value) for key, value in facts.items()})
+
+
+def _bearable(fact: object) -> str:
+    if isinstance(fact, Reason) and len(fact) <= _LONGEST_FACT and clean(fact) == fact:
+        return fact
+    return shorten(clean(str(fact)), _LONGEST_FACT)

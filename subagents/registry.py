@@ -15,6 +15,8 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from engine.config.errors import Problem, Severity
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
 from engine.sandbox.base import Availability
 from engine.tools.names import KNOWN_TOOLS
 from subagents import configuration, sources
@@ -230,7 +232,7 @@ def bash_gate(config: Config) -> Gate:
         return sandbox(config).available()
     except Exception:
         logger.exception("the sandbox could not be probed; bash stays hidden")
-        return Availability(ok=False, reason="It could not be found out whether commands can run safely.")
+        return Availability(ok=False, reason=Reason(_("It could not be found out whether commands can run safely.")))
 
 
 def sandbox(config: Config) -> Sandbox:
@@ -303,10 +305,11 @@ def _unsupported(config: Config, path: Path) -> tuple[Problem, ...]:
         "async_subagents": bool(config.async_subagents),
         "acp_agents": bool(config.acp_agents),
     }
-    messages = {name: "this has no effect in this version yet" for name, is_asked in asked.items() if is_asked}
+    message = Reason(_("this has no effect in this version yet"))
     return tuple(
         Problem(severity=Severity.WARNING, path=where, line=1, column=1, file_name=path.name, message=message)
-        for where, message in messages.items()
+        for where, is_asked in asked.items()
+        if is_asked
     )
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from django.db import transaction
 
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
 from subagents import history, registry
 from subagents.actor import Actor
 from subagents.copying import copied
@@ -181,7 +183,7 @@ def _save(
 ) -> Item:
     item = kind.validate(document)
     if item.name != name:
-        raise InvalidDefinition([("name", "the name of a definition cannot be changed")])
+        raise InvalidDefinition([("name", Reason(_("the name of a definition cannot be changed")))])
     before = found.item
     if before is not None and kind.to_plain(before) == kind.to_plain(item):
         return before

@@ -42,7 +42,7 @@ def _by_name(invalid_entries: Mapping[str, Sequence[Problem]], prefix: str) -> d
     for path, problems in invalid_entries.items():
         if path.startswith(prefix):
             name = _entry_name(path.removeprefix(prefix))
-            found[name] = (*found.get(name, ()), *map(str, problems))
+            found[name] = (*found.get(name, ()), *(problem.reason for problem in problems))
     return found
 
 

@@ -11,6 +11,9 @@ from engine.config.errors import format_path, quoted
 from engine.config.fields import Expected, Flag, Label, Line, ListOfNames, Names, Note, Prompt, Section
 from engine.config.names import label_name, normalise_name
 from engine.config.schema import CustomAgentConfig
+from engine.config.tree import UNSTORABLE
+from engine.reasons import Reason, reason_of
+from engine.reasons import gettext_noop as _
 from engine.text import clean
 from subagents.custom_agents import CustomAgent, scope_of
 from subagents.definitions import INHERIT, Definition, Source
@@ -22,13 +25,15 @@ if TYPE_CHECKING:
 _Schema = TypeVar("_Schema", bound=Section)
 
 FIELDS: Final = ("name", *CustomAgentConfig.model_fields)
+REQUIRED: Final = _("this field is required")
+_NO_AGENT: Final = _("expected an object with the fields of a custom agent")
 _RESERVED: Final = "lead-agent"  # the default lead; `lead_agent` is its assistant id
 
 
 def _callable_name(written: object) -> str:
     """A name in a scope list: a subagent's spelling where there is one, else as a registered graph may be called."""
     if not isinstance(written, str):
-        raise Expected("expected a name")
+        raise Expected(_("expected a name, got %(got)s"))
     try:
         return normalise_name(written)
     except ValueError:
@@ -62,7 +67,7 @@ def validate_definition(written: object, *, source: Source = Source.MANAGED) -> 
     as they are or refused. Raises InvalidDefinition with every fault. The rules are those of config.yaml.
     Source: product.md §2.
     """
-    name, config = _validated(written, CustomAgentConfig, what="a subagent")
+    name, config = _validated(written, CustomAgentConfig, what=_("expected an object with the fields of a subagent"))
     return from_config_entry(name, config, source=source)
 
 
@@ -72,7 +77,7 @@ def validate_agent(written: object) -> CustomAgent:
     The same rules as for subagents. Names in `allowed_subagents` need not exist; those that can be the name of
     a subagent are normalised. Raises InvalidDefinition with every fault. Source: product.md §4.
     """
-    name, said = _validated(written, AgentDocument, what="a custom agent", reserved=_RESERVED)
+    name, said = _validated(written, AgentDocument, what=_NO_AGENT, reserved=_RESERVED)
     fields = {field: getattr(said, field) for field in AgentDocument.model_fields if field != "allowed_subagents"}
     return CustomAgent(name=name, scope=scope_of(said.allowed_subagents), **fields)
 
@@ -80,13 +85,13 @@ def validate_agent(written: object) -> CustomAgent:
 def _validated(written: object, schema: type[_Schema], *, what: str, reserved: str = "") -> tuple[str, _Schema]:
     """Return the normalised name and the other fields. Raises InvalidDefinition with every fault."""
     if not isinstance(written, Mapping):
-        raise InvalidDefinition([("", f"expected an object with the fields of {what}")])
+        raise InvalidDefinition([("", Reason(what))])
     faults = _unstorable(written)
     name, said = "", None
     try:
         name = _checked_name(written.get("name"), reserved)
     except ValueError as refused:
-        faults.append(Fault("name", str(refused)))
+        faults.append(Fault("name", reason_of(refused)))
     try:
         said = schema.model_validate({str(key): written[key] for key in written if key != "name"})
     except ValidationError as refused:
@@ -123,17 +128,16 @@ def _plain(value: object) -> object:
 
 def _checked_name(name: object, reserved: str) -> str:
     if name is None:
-        raise ValueError("this field is required")
+        raise ValueError(Reason(REQUIRED))
     if not isinstance(name, str):
-        raise ValueError(f"expected a name, got {_shown(name)}")
+        raise ValueError(Reason(_("expected a name, got %(got)s"), got=_shown(name)))
     if reserved and name.strip().lower().replace("_", "-") == reserved:
-        raise ValueError("this name is reserved for the default lead")
+        raise ValueError(Reason(_("this name is reserved for the default lead")))
     return normalise_name(name)
 
 
 def _unstorable(written: Mapping[Any, object]) -> list[Fault]:
-    sentence = "holds a NUL character or half of a surrogate pair, which cannot be stored"
-    return [Fault(_path(key), sentence) for key, value in written.items() if _holds_unstorable(value)]
+    return [Fault(_path(key), Reason(UNSTORABLE)) for key, value in written.items() if _holds_unstorable(value)]
 
 
 def _holds_unstorable(value: object) -> bool:
@@ -154,15 +158,16 @@ def _holds_unstorable(value: object) -> bool:
 def _fault(error: ErrorDetails, fields: tuple[str, ...]) -> Fault:
     path = format_path(tuple(step if isinstance(step, int) else str(step) for step in error["loc"]))
     if error["type"] == "missing":
-        return Fault(path, "this field is required")
+        return Fault(path, Reason(REQUIRED))
     if error["type"] == "extra_forbidden":
-        return Fault(path, f"there is no such field; the fields are {', '.join(fields)}")
+        sentence = _("there is no such field; the fields are %(names)s")
+        return Fault(path, Reason(sentence, names=", ".join(fields)))
     cause = error.get("ctx", {}).get("error")
     if isinstance(cause, Expected):
-        return Fault(path, f"{cause}, got {_shown(error['input'])}")
+        return Fault(path, cause.got(_shown(error["input"])))
     if cause is not None:
-        return Fault(path, str(cause))
-    return Fault(path, f"expected an object or null, got {_shown(error['input'])}")
+        return Fault(path, reason_of(cause))
+    return Fault(path, Reason(_("expected an object or null, got %(got)s"), got=_shown(error["input"])))
 
 
 def _path(key: object) -> str:
@@ -174,8 +179,10 @@ def _shown(value: object) -> str:
         return quoted(value)
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, int) and abs(value) >= 10**39:
+        return Reason(_("a very large number"))
     if isinstance(value, int | float):
-        return str(value)[:40] if not isinstance(value, int) or abs(value) < 10**39 else "a very large number"
+        return str(value)[:40]
     if isinstance(value, list | tuple):
-        return "a list"
-    return "an object" if isinstance(value, Mapping) else "something else"
+        return Reason(_("a list"))
+    return Reason(_("an object") if isinstance(value, Mapping) else _("something else"))

@@ -44,6 +44,8 @@ from engine.config.fields import (
     Use,
     Words,
 )
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
 
 
 class PriceConfig(Section):
@@ -84,14 +86,15 @@ class ModelConfig(Section):
     @classmethod
     def _inherit_is_taken(cls, name: str) -> str:
         if name == "inherit":
-            raise ValueError("inherit is the word for the lead's own model and cannot name one")
+            raise ValueError(Reason(_("inherit is the word for the lead's own model and cannot name one")))
         return name
 
     @model_validator(mode="after")
     def _extra_keys_can_be_arguments(self) -> ModelConfig:
         wrong = [key for key in self.extra if not key.isidentifier()]
         if wrong:
-            raise ValueError(f"the option {wrong[0][:60]!r} cannot be passed on as a keyword argument")
+            sentence = _("the option %(name)s cannot be passed on as a keyword argument")
+            raise ValueError(Reason(sentence, name=repr(wrong[0][:60])))
         return self
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
@@ -127,7 +130,7 @@ class McpServerConfig(Section):
     @classmethod
     def _one_way_in(cls, url: str | None, info: ValidationInfo) -> str | None:
         if "command" in info.data and (url is None) == (info.data["command"] is None):
-            raise ValueError("a server has either a command or a url")
+            raise ValueError(Reason(_("a server has either a command or a url")))
         return url
 
     @field_validator("transport")
@@ -137,7 +140,7 @@ class McpServerConfig(Section):
             return transport
         possible = {"stdio"} if info.data["url"] is None else {"streamable_http", "sse"}
         if transport is not None and transport not in possible:
-            raise ValueError("stdio goes with a command, sse and streamable_http go with a url")
+            raise ValueError(Reason(_("stdio goes with a command, sse and streamable_http go with a url")))
         return transport or ("stdio" if info.data["url"] is None else "streamable_http")
 
 
@@ -156,7 +159,7 @@ def _env_key_policy(value: object) -> EnvKeyPolicy:
         return EnvKeyPolicy.ALWAYS if value else EnvKeyPolicy.NEVER
     if value == "auto":
         return EnvKeyPolicy.AUTO
-    raise Expected("expected auto, true or false")
+    raise Expected(_("expected auto, true or false, got %(got)s"))
 
 
 class RemoteAgentConfig(Section):
@@ -206,7 +209,7 @@ class AcpPermissionsConfig(Section):
         if not isinstance(value, str):
             return value
         if value not in {"deny", "ask"}:
-            raise Expected("expected deny, ask, or a mapping of tool kinds to deny, allow_once or ask")
+            raise Expected(_("expected deny, ask, or a mapping of tool kinds to deny, allow_once or ask, got %(got)s"))
         return {"default": value}
 
 
@@ -226,7 +229,7 @@ class AcpAgentConfig(Section):
     @classmethod
     def _one_permission_rule(cls, approve: bool, info: ValidationInfo) -> bool:
         if approve and info.data.get("permissions") is not None:
-            raise ValueError("write either permissions or auto_approve_permissions")
+            raise ValueError(Reason(_("write either permissions or auto_approve_permissions")))
         return approve
 
     def policy_for(self, tool_kind: str) -> PermissionPolicy:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.reasons import gettext_noop as _
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.config.errors import KeyPath
 
-NO_EFFECT = "a DeerFlow option that has no effect here; it can be removed"
+NO_EFFECT = _("a DeerFlow option that has no effect here; it can be removed")
 
 UNUSED_KEYS: Mapping[KeyPath, frozenset[str]] = {
     (): frozenset(

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from engine.reasons import Reason, located
+
 KeyPath = tuple[str | int, ...]
 
 _SHOWN_KEY_LENGTH = 80
@@ -32,9 +34,14 @@ class Problem:
     message: str
     file_name: str = "config.yaml"
 
-    def __str__(self) -> str:
+    @property
+    def reason(self) -> Reason:
+        """The message behind its place in the file."""
         where = f"{self.file_name}:{self.line}:{self.column}"
-        return f"{where} {self.path}: {self.message}" if self.path else f"{where} {self.message}"
+        return Reason("%(where)s %(said)s", where=where, said=located(self.path, self.message))
+
+    def __str__(self) -> str:
+        return str(self.reason)
 
 
 @dataclass(frozen=True, slots=True)

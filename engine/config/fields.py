@@ -1,7 +1,7 @@
 """The kinds of value a configuration field takes: each refuses everything else with one sentence.
 
-A refusal is an `Expected`, to which the reader appends what it found, or a plain ValueError
-when the sentence stands by itself.
+A refusal is an `Expected`, which takes what the reader found, or a plain ValueError of a reason
+that stands by itself.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from engine.config import names
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
 
 DAY_SECONDS = 86_400
 
@@ -27,7 +29,15 @@ _HOST = re.compile(rf"(?=.{{1,253}}$)(?:\*\.)?{_LABEL}(?:\.{_LABEL})*")
 
 
 class Expected(ValueError):
-    """A value is not of the kind its field takes; the sentence says what would have been."""
+    """A value is not of the kind its field takes; `template` says what would have been, and has a place for `got`."""
+
+    def __init__(self, template: str, **facts: object) -> None:
+        super().__init__(template)
+        self.template = template
+        self.facts = facts
+
+    def got(self, shown: str) -> Reason:
+        return Reason(self.template, **self.facts, got=shown)
 
 
 class Section(BaseModel):
@@ -46,44 +56,47 @@ class Section(BaseModel):
 
 
 def _whole(minimum: int, maximum: int) -> BeforeValidator:
-    lower = "a positive integer" if minimum == 1 else f"an integer from {minimum}"
-    sentence = f"expected {lower} up to {maximum}"
+    template = _("expected an integer from %(least)s up to %(most)s, got %(got)s")
+    if minimum == 1:
+        template = _("expected a positive integer up to %(most)s, got %(got)s")
+    facts = {"least": minimum, "most": maximum}
 
     def check(value: object) -> int:
         if isinstance(value, str) and _DIGITS.fullmatch(value):
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
-            raise Expected(sentence)
+            raise Expected(template, **facts)
         return value
 
     return BeforeValidator(check)
 
 
 def _number(minimum: float, maximum: float, *, above_minimum: bool = False) -> BeforeValidator:
-    lower = "above" if above_minimum else "from"
-    sentence = f"expected a number {lower} {minimum:g} and up to {maximum:g}"
+    template = _("expected a number from %(least)s and up to %(most)s, got %(got)s")
+    if above_minimum:
+        template = _("expected a number above %(least)s and up to %(most)s, got %(got)s")
+    facts = {"least": f"{minimum:g}", "most": f"{maximum:g}"}
 
     def check(value: object) -> float:
         fits = isinstance(value, int | float) and not isinstance(value, bool) and minimum <= value <= maximum
         if not fits or (above_minimum and value == minimum):
-            raise Expected(sentence)
+            raise Expected(template, **facts)
         return float(value)  # type: ignore[arg-type]
 
     return BeforeValidator(check)
 
 
 def _text(maximum: int, *, may_be_empty: bool = False) -> BeforeValidator:
-    sentence = f"expected text of 1 to {maximum} characters"
-
     def check(value: object) -> str:
         if isinstance(value, bool | int | float):
-            raise Expected("expected text in quotes")
+            raise Expected(_("expected text in quotes, got %(got)s"))
         if not isinstance(value, str):
-            raise Expected("expected text")
+            raise Expected(_("expected text, got %(got)s"))
         if len(value) > maximum:
-            raise ValueError(f"expected text of at most {maximum} characters, not of {len(value)}")
+            sentence = _("expected text of at most %(most)s characters, not of %(length)s")
+            raise ValueError(Reason(sentence, most=maximum, length=len(value)))
         if not (may_be_empty or value.strip()):
-            raise Expected(sentence)
+            raise Expected(_("expected text of 1 to %(most)s characters, got %(got)s"), most=maximum)
         return value
 
     return BeforeValidator(check)
@@ -91,14 +104,14 @@ def _text(maximum: int, *, may_be_empty: bool = False) -> BeforeValidator:
 
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
-        raise Expected("expected true or false")
+        raise Expected(_("expected true or false, got %(got)s"))
     return value
 
 
 def _named(rule: Any) -> BeforeValidator:
     def check(value: object) -> str:
         if not isinstance(value, str):
-            raise Expected("expected a name")
+            raise Expected(_("expected a name, got %(got)s"))
         return str(rule(value))
 
     return BeforeValidator(check)
@@ -106,7 +119,7 @@ def _named(rule: Any) -> BeforeValidator:
 
 def _use(value: str) -> str:
     if not _USE.fullmatch(value):
-        raise Expected("expected package.module:attribute")
+        raise Expected(_("expected package.module:attribute, got %(got)s"))
     return value
 
 
@@ -115,13 +128,13 @@ def _http_url(value: str) -> str:
         parts = urlsplit(value)
         port = parts.port
     except ValueError:
-        raise ValueError("expected a URL that starts with http:// or https://") from None
+        raise ValueError(Reason(_("expected a URL that starts with http:// or https://"))) from None
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0 or not value.isprintable():
-        raise ValueError("expected a URL that starts with http:// or https:// and names a host")
+        raise ValueError(Reason(_("expected a URL that starts with http:// or https:// and names a host")))
     if "@" in parts.netloc:
-        raise ValueError("a URL must not hold a user name or password; put them in a header")
+        raise ValueError(Reason(_("a URL must not hold a user name or password; put them in a header")))
     if " " in value:
-        raise ValueError("a URL must not hold spaces")
+        raise ValueError(Reason(_("a URL must not hold spaces")))
     return value
 
 
@@ -132,19 +145,19 @@ def _http_url_or_variable(value: str) -> str:
 
 def _header_name(value: str) -> str:
     if not _HEADER_NAME.fullmatch(value):
-        raise ValueError("a header's name may hold only letters, digits and hyphens")
+        raise ValueError(Reason(_("a header's name may hold only letters, digits and hyphens")))
     return value
 
 
 def _header_value(value: str) -> str:
     if not (value.isascii() and value.isprintable()):
-        raise ValueError("a header's value may hold only printable ASCII characters, on one line")
+        raise ValueError(Reason(_("a header's value may hold only printable ASCII characters, on one line")))
     return value
 
 
 def _environment_name(value: str) -> str:
     if not value or "=" in value or not value.isprintable():
-        raise ValueError("an environment variable's name must not be empty or hold = or control characters")
+        raise ValueError(Reason(_("an environment variable's name must not be empty or hold = or control characters")))
     return value
 
 
@@ -155,7 +168,9 @@ def _host_or_network(value: str) -> str:
     except ValueError:
         # A name of digits and dots only is a mistyped address, never a host.
         if not _HOST.fullmatch(name) or not re.search(r"[a-z]", name):
-            raise Expected("expected a host name, an IP address or a network such as 10.0.0.0/8") from None
+            raise Expected(
+                _("expected a host name, an IP address or a network such as 10.0.0.0/8, got %(got)s")
+            ) from None
     return name
 
 
@@ -194,9 +209,10 @@ Environment = Annotated[Mapping[EnvironmentName, Words], Field(default_factory=d
 
 def _is_a_list(value: object) -> object:
     if not isinstance(value, list | tuple):
-        raise Expected("expected a list of names or null")
+        raise Expected(_("expected a list of names or null, got %(got)s"))
     if len(value) > _LONGEST_LIST:
-        raise ValueError(f"expected at most {_LONGEST_LIST} names, got {len(value)}")
+        sentence = _("expected at most %(most)s names, got %(got)s")
+        raise ValueError(Reason(sentence, most=_LONGEST_LIST, got=len(value)))
     return value
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
+
 NAME_MAX_LENGTH = 64
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
@@ -20,16 +23,16 @@ def normalise_name(text: str) -> str:
     """
     # The length is looked at first: normalising a megabyte to refuse it would be wasted work.
     if len(text) > 4 * NAME_MAX_LENGTH:
-        raise ValueError(f"a name has at most {NAME_MAX_LENGTH} characters")
+        raise ValueError(Reason(_("a name has at most %(most)s characters"), most=NAME_MAX_LENGTH))
     name = unicodedata.normalize("NFC", text).strip().lower()
     if not name:
-        raise ValueError("a name must not be empty")
+        raise ValueError(Reason(_("a name must not be empty")))
     if len(name) > NAME_MAX_LENGTH:
-        raise ValueError(f"a name has at most {NAME_MAX_LENGTH} characters")
+        raise ValueError(Reason(_("a name has at most %(most)s characters"), most=NAME_MAX_LENGTH))
     if name.startswith("-") or name.endswith("-"):
-        raise ValueError("a name must not start or end with a hyphen")
+        raise ValueError(Reason(_("a name must not start or end with a hyphen")))
     if not _NAME.fullmatch(name):
-        raise ValueError("a name may hold only the letters a-z, digits and hyphens")
+        raise ValueError(Reason(_("a name may hold only the letters a-z, digits and hyphens")))
     return name
 
 
@@ -37,9 +40,9 @@ def label_name(text: str) -> str:
     """Return a free name (model, ACP agent) trimmed: 1–64 printable characters. Raises ValueError."""
     name = text.strip()
     if not 0 < len(name) <= NAME_MAX_LENGTH:
-        raise ValueError(f"a name has 1 to {NAME_MAX_LENGTH} characters")
+        raise ValueError(Reason(_("a name has 1 to %(most)s characters"), most=NAME_MAX_LENGTH))
     if not name.isprintable():
-        raise ValueError("a name must not hold control characters or line breaks")
+        raise ValueError(Reason(_("a name must not hold control characters or line breaks")))
     return name
 
 
@@ -50,5 +53,5 @@ def server_name(text: str) -> str:
     """
     name = label_name(text)
     if not _SERVER_NAME.fullmatch(name):
-        raise ValueError("a server's name may hold only ASCII letters, digits, underscores and hyphens")
+        raise ValueError(Reason(_("a server's name may hold only ASCII letters, digits, underscores and hyphens")))
     return name

@@ -14,6 +14,8 @@ from typing import Any, NoReturn
 import yaml
 
 from engine.config.errors import shorten
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
 
 MAX_SIZE_BYTES = 1024 * 1024
 MAX_NODES = 100_000
@@ -25,6 +27,7 @@ PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _STR_TAG = "tag:yaml.org,2002:str"
 _TAG_PREFIX = "tag:yaml.org,2002:"
+_NOT_YAML = _("not readable as YAML: %(problem)s")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _TAB_INDENT = re.compile(r"[ ]*\t")
@@ -77,10 +80,11 @@ class MappingNode(Node):
 def decode(raw: bytes) -> str:
     """Return the text of a UTF-8 file, a byte order mark removed. Raises Unreadable with offset and hint."""
     if len(raw) > MAX_SIZE_BYTES:
-        message = f"the file has {len(raw)} bytes; at most {MAX_SIZE_BYTES} are read"
-        raise Unreadable(Fault(1, 1, message))
+        sentence = _("the file has %(size)s bytes; at most %(most)s are read")
+        raise Unreadable(Fault(1, 1, Reason(sentence, size=len(raw), most=MAX_SIZE_BYTES)))
     if raw.startswith(_UTF16_BOMS):
-        raise Unreadable(Fault(1, 1, "not UTF-8: byte offset 0 starts a UTF-16 file; save the file as UTF-8"))
+        sentence = _("not UTF-8: byte offset 0 starts a UTF-16 file; save the file as UTF-8")
+        raise Unreadable(Fault(1, 1, Reason(sentence)))
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -102,7 +106,7 @@ def parse(text: str) -> Node | None:
         raise Unreadable(*_syntax_faults(text, error)) from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # The pure parser lets `"\UFFFFFFFF"` escape as a bare OverflowError.
-        raise Unreadable(Fault(1, 1, f"not readable as YAML: {type(error).__name__}")) from None
+        raise Unreadable(Fault(1, 1, Reason(_NOT_YAML, problem=type(error).__name__))) from None
     return builder.root
 
 
@@ -133,11 +137,11 @@ class _Builder:
         elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
-                _refuse(event, "a second document starts here; a configuration file holds one")
+                _refuse(event, Reason(_("a second document starts here; a configuration file holds one")))
 
     def _start(self, event: Any) -> None:
         if len(self._open) >= MAX_DEPTH:
-            _refuse(event, f"nested deeper than {MAX_DEPTH} levels")
+            _refuse(event, Reason(_("nested deeper than %(most)s levels"), most=MAX_DEPTH))
         kind = MappingNode if isinstance(event, yaml.MappingStartEvent) else SequenceNode
         line, column = _place(event)
         node = kind(line=line, column=column, forbidden_tag=_forbidden(event.tag, False))
@@ -153,7 +157,8 @@ class _Builder:
     def _aliased(self, event: Any) -> Node:
         node = self._anchors.get(event.anchor)
         if node is None:
-            _refuse(event, f"the alias *{shorten(event.anchor)} names no anchor that ends before it")
+            sentence = _("the alias *%(name)s names no anchor that ends before it")
+            _refuse(event, Reason(sentence, name=shorten(event.anchor)))
         return node
 
     def _remember(self, anchor: str | None, node: Node) -> None:
@@ -168,7 +173,7 @@ class _Builder:
         parent = self._open[-1][0]
         parent.size += node.size
         if self._nodes > MAX_NODES:
-            _refuse(event, f"more than {MAX_NODES} values once its aliases are expanded")
+            _refuse(event, Reason(_("more than %(most)s values once its aliases are expanded"), most=MAX_NODES))
         if isinstance(parent, SequenceNode):
             parent.items.append(node)
         elif isinstance(parent, MappingNode):
@@ -178,7 +183,7 @@ class _Builder:
                 parent.pairs.append((key, node))
 
 
-def _refuse(event: Any, message: str) -> NoReturn:
+def _refuse(event: Any, message: Reason) -> NoReturn:
     raise Unreadable(Fault(*_place(event), message))
 
 
@@ -199,21 +204,26 @@ def _forbidden(tag: str | None, is_text: bool) -> str | None:
 def _encoding_fault(raw: bytes, offset: int) -> Fault:
     before = raw[:offset].decode("utf-8")
     line, column = _position(before.removeprefix("\ufeff"))
+    template = _(
+        "not UTF-8: byte 0x%(byte)s at byte offset %(offset)s (the bytes can be read as GBK); save the file as UTF-8"
+    )
     try:
         raw.decode("gbk")
-        guess = " (the bytes can be read as GBK)"
     except UnicodeDecodeError:
-        guess = ""
-    message = f"not UTF-8: byte 0x{raw[offset]:02X} at byte offset {offset}{guess}; save the file as UTF-8"
-    return Fault(line, column, message)
+        template = _("not UTF-8: byte 0x%(byte)s at byte offset %(offset)s; save the file as UTF-8")
+    return Fault(line, column, Reason(template, byte=f"{raw[offset]:02X}", offset=offset))
 
 
 def _unprintable_fault(text: str, found: list[re.Match[str]]) -> Fault:
     line, column = _position(text[: found[0].start()])
     character = found[0].group()
-    name = "a NUL byte" if character == "\0" else f"the control character U+{ord(character):04X}"
-    more = f", and {len(found) - 1} more such characters after it" if len(found) > 1 else ""
-    return Fault(line, column, f"{name} is not allowed{more}; is this a text file?")
+    name = Reason(_("the control character U+%(code)s"), code=f"{ord(character):04X}")
+    if character == "\0":
+        name = Reason(_("a NUL byte"))
+    if len(found) == 1:
+        return Fault(line, column, Reason(_("%(name)s is not allowed; is this a text file?"), name=name))
+    sentence = _("%(name)s is not allowed, and %(more)s more such characters after it; is this a text file?")
+    return Fault(line, column, Reason(sentence, name=name, more=len(found) - 1))
 
 
 def _position(before: str) -> tuple[int, int]:
@@ -227,21 +237,21 @@ def _syntax_faults(text: str, error: yaml.MarkedYAMLError) -> list[Fault]:
     lines = _LINE_BREAK.split(text)
     if line <= len(lines) and _TAB_INDENT.match(lines[line - 1]):
         return _tab_faults(lines)
-    message = f"not readable as YAML: {error.problem or error.context or 'syntax error'}"
+    problem = error.problem or error.context or "syntax error"  # the parser's own words
     if error.context and error.problem:
-        message += f" {error.context}"
+        problem += f" {error.context}"
         if error.context_mark and error.context_mark.line + 1 != line:
-            message += f" that starts on line {error.context_mark.line + 1}"
-    if "mapping values" in message:
-        message += '; put a value that holds ": " in quotes'
-    return [Fault(line, column, message)]
+            problem += f" that starts on line {error.context_mark.line + 1}"
+    template = _('not readable as YAML: %(problem)s; put a value that holds ": " in quotes')
+    return [Fault(line, column, Reason(template if "mapping values" in problem else _NOT_YAML, problem=problem))]
 
 
 def _tab_faults(lines: list[str]) -> list[Fault]:
     indented = [(number, line.index("\t") + 1) for number, line in enumerate(lines, 1) if _TAB_INDENT.match(line)]
-    message = "tabs are not allowed as indentation; use spaces"
+    message = Reason(_("tabs are not allowed as indentation; use spaces"))
     faults = [Fault(line, column, message) for line, column in indented[:_MOST_TAB_LINES]]
     if len(indented) > _MOST_TAB_LINES:
         line, column = indented[_MOST_TAB_LINES]
-        faults.append(Fault(line, column, f"{message} (and on {len(indented) - len(faults) - 1} more lines)"))
+        sentence = _("tabs are not allowed as indentation; use spaces (and on %(more)s more lines)")
+        faults.append(Fault(line, column, Reason(sentence, more=len(indented) - len(faults) - 1)))
     return faults

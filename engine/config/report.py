@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from engine.config.errors import Finding, KeyPath
 from engine.config.fields import Expected, Section
+from engine.reasons import Reason, reason_of
+from engine.reasons import gettext_noop as _
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,13 +22,11 @@ _LONGEST_GUESSED_KEY = 64
 _MOST_SUGGESTIONS = 100
 
 _EXPECTATIONS = {
-    "dict_type": "expected a mapping",
-    "list_type": "expected a list",
-    "mapping_type": "expected a mapping",
-    "model_attributes_type": "expected a mapping",
-    "model_type": "expected a mapping",
-    "string_type": "expected text",
-    "tuple_type": "expected a list",
+    **dict.fromkeys(
+        ("dict_type", "mapping_type", "model_attributes_type", "model_type"), _("expected a mapping, got %(got)s")
+    ),
+    **dict.fromkeys(("list_type", "tuple_type"), _("expected a list, got %(got)s")),
+    "string_type": _("expected text, got %(got)s"),
 }
 
 
@@ -38,10 +38,11 @@ class Reporter:
         self._known = {finding.path for finding in tree.findings}
         self._suggestions_left = _MOST_SUGGESTIONS
 
-    def expected(self, path: KeyPath, sentence: str) -> None:
+    def expected(self, path: KeyPath, expectation: Expected) -> None:
         """Report a value that is not what its place takes, with what was found there."""
         spot = self._tree.spots.get(path)
-        self._add(path, self._tree.place(path), f"{sentence}, got {spot.shown}" if spot else sentence)
+        shown = spot.shown if spot else Reason(_("nothing"))
+        self._add(path, self._tree.place(path), expectation.got(shown))
 
     def schema_errors(self, error: ValidationError, section: type[Section], prefix: KeyPath) -> None:
         """Report each error of one validation of `section`, which stands at `prefix`."""
@@ -52,29 +53,34 @@ class Reporter:
             cause = context.get("error")
             if kind == "extra_forbidden":
                 key, owner = path[-1], _section_at(section, detail["loc"][:-1])
-                message = "unknown option" + (self.suggestion(str(key), owner) if owner else "")
-                self._add(path, self._tree.key_place(path), message)
+                close = self.close_to(str(key), owner) if owner else ""
+                message = Reason(_('unknown option; did you mean "%(name)s"?'), name=close)
+                self._add(path, self._tree.key_place(path), message if close else Reason(_("unknown option")))
             elif kind == "missing":
-                self._add(path, self._tree.key_place(path), "required, but not set")
+                self._add(path, self._tree.key_place(path), Reason(_("required, but not set")))
             elif kind == "value_error" and not isinstance(cause, Expected):
-                self._add(path, self._tree.place(path), str(cause))
+                self._add(path, self._tree.place(path), reason_of(context["error"]))
             elif kind in {"literal_error", "enum"}:
-                self.expected(path, f"expected {context['expected']}")
+                self.expected(path, Expected(_("expected %(choices)s, got %(got)s"), choices=context["expected"]))
+            elif isinstance(cause, Expected):
+                self.expected(path, cause)
+            elif kind in _EXPECTATIONS:
+                self.expected(path, Expected(_EXPECTATIONS[kind]))
             else:
-                self.expected(path, str(cause) if cause else _EXPECTATIONS.get(kind, detail["msg"]))
+                self.expected(path, Expected(_("%(problem)s, got %(got)s"), problem=detail["msg"]))
 
     def _path(self, located: KeyPath) -> KeyPath:
         # pydantic marks an error about a key itself by one more step, which stands nowhere in the file.
         is_about_key = located[-1:] == ("[key]",) and located not in self._tree.spots
         return located[:-1] if is_about_key else located
 
-    def suggestion(self, key: str, section: type[Section]) -> str:
-        """Return `; did you mean "…"?` when the section has an option spelled like `key`, else nothing."""
+    def close_to(self, key: str, section: type[Section]) -> str:
+        """Return the section's option that is spelled like `key`; empty for none."""
         if self._suggestions_left <= 0 or len(key) > _LONGEST_GUESSED_KEY:
             return ""
         self._suggestions_left -= 1
         close = difflib.get_close_matches(key.lower(), section.model_fields, n=1, cutoff=0.75)
-        return f'; did you mean "{close[0]}"?' if close else ""
+        return close[0] if close else ""
 
     def _add(self, path: KeyPath, place: tuple[int, int], message: str) -> None:
         if path not in self._known:

@@ -11,6 +11,9 @@ import math
 import re
 from dataclasses import dataclass
 
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
+
 Scalar = str | int | float | bool | None
 
 _MAX_INTEGER_DIGITS = 18  # what a signed 64-bit column holds
@@ -23,25 +26,28 @@ _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)\.[0-9]*|\.[0-9]+)(?:[eE][-+][0-9]+)?")
 _LONGEST_NUMBER = 64
 
-_QUOTE = "quote it if it is meant as text"
+_TOO_LARGE = _("the number is too large; quote it if it is meant as text")
 _SURPRISES = (
-    (re.compile(r"(?i:yes|no|on|off)"), f"write true or false, or {_QUOTE}"),
+    (re.compile(r"(?i:yes|no|on|off)"), _("write true or false, or quote it if it is meant as text")),
     (
         re.compile(r"[-+]?[0-9][0-9_]*_[0-9_]*(?:\.[0-9_]*)?"),
-        f"write the number without underscores, or {_QUOTE}",
+        _("write the number without underscores, or quote it if it is meant as text"),
     ),
-    (re.compile(r"[-+]?0[0-9_]+"), f"drop the leading zero, or {_QUOTE}"),
-    (re.compile(r"[-+]?0[xob][0-9A-Fa-f_]+"), f"write the number in decimal, or {_QUOTE}"),
-    (re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+"), f"write the number out, or {_QUOTE}"),
+    (re.compile(r"[-+]?0[0-9_]+"), _("drop the leading zero, or quote it if it is meant as text")),
+    (re.compile(r"[-+]?0[xob][0-9A-Fa-f_]+"), _("write the number in decimal, or quote it if it is meant as text")),
+    (
+        re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+"),
+        _("write the number out, or quote it if it is meant as text"),
+    ),
     (
         re.compile(r"[-+]?[0-9]+(?::[0-5]?[0-9])+(?:\.[0-9]*)?"),
-        f"some readers take it as a base-60 number; {_QUOTE}",
+        _("some readers take it as a base-60 number; quote it if it is meant as text"),
     ),
     (
         re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t][0-9:.+\-Zz \t]*)?"),
-        f"some readers take it as a date; {_QUOTE}",
+        _("some readers take it as a date; quote it if it is meant as text"),
     ),
-    (re.compile(r"[-+]?\.(?i:inf|nan)"), f"only finite numbers are accepted; {_QUOTE}"),
+    (re.compile(r"[-+]?\.(?i:inf|nan)"), _("only finite numbers are accepted; quote it if it is meant as text")),
 )
 
 
@@ -61,12 +67,12 @@ def resolve(text: str) -> Scalar | Surprise:
         return text
     if _INTEGER.fullmatch(text):
         if len(text.lstrip("+-")) > _MAX_INTEGER_DIGITS:
-            return Surprise(text, f"the number is too large; {_QUOTE}")
+            return Surprise(text, Reason(_TOO_LARGE))
         return int(text)
     if _FLOAT.fullmatch(text):
         number = float(text)
-        return number if math.isfinite(number) else Surprise(text, f"the number is too large; {_QUOTE}")
+        return number if math.isfinite(number) else Surprise(text, Reason(_TOO_LARGE))
     for pattern, advice in _SURPRISES:
         if pattern.fullmatch(text):
-            return Surprise(text, advice)
+            return Surprise(text, Reason(advice))
     return text

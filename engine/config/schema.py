@@ -39,6 +39,8 @@ from engine.config.fields import (
     Tokens,
     Turns,
 )
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
 
 __all__ = [
     "AcpAgentConfig",
@@ -73,7 +75,8 @@ __all__ = [
 def _not_below(value: int, info: ValidationInfo, other: str) -> int:
     floor = info.data.get(other, value)
     if value < floor:
-        raise ValueError(f"{value} is below {other}, which is {floor}")
+        sentence = _("%(value)s is below %(other)s, which is %(floor)s")
+        raise ValueError(Reason(sentence, value=value, other=other, floor=floor))
     return value
 
 
@@ -131,7 +134,8 @@ class SubagentsConfig(Section):
     def _within_the_limit(cls, count: int, info: ValidationInfo) -> int:
         limit = info.data.get("max_concurrent_limit", count)
         if count > limit:
-            raise ValueError(f"{count} is above max_concurrent_limit, which is {limit}")
+            sentence = _("%(value)s is above %(other)s, which is %(limit)s")
+            raise ValueError(Reason(sentence, value=count, other="max_concurrent_limit", limit=limit))
         return count
 
 
@@ -193,7 +197,7 @@ class SummaryTrigger(Section):
     @model_validator(mode="after")
     def _names_a_size(self) -> SummaryTrigger:
         if not self.model_fields_set:
-            raise ValueError("name at least one of tokens, messages and fraction")
+            raise ValueError(Reason(_("name at least one of tokens, messages and fraction")))
         return self
 
 
@@ -207,7 +211,7 @@ class SummaryKeep(Section):
     @model_validator(mode="after")
     def _names_one_size(self) -> SummaryKeep:
         if len(self.model_fields_set) != 1:
-            raise ValueError("name exactly one of tokens, messages and fraction")
+            raise ValueError(Reason(_("name exactly one of tokens, messages and fraction")))
         return self
 
 

@@ -9,11 +9,14 @@ from engine.config.deerflow import NO_EFFECT, UNUSED_KEYS
 from engine.config.errors import Finding, KeyPath, Severity, quoted, shorten
 from engine.config.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from engine.config.scalars import Surprise, resolve
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
 
 _SECRET_STEP = re.compile(
     r"(?i)(?:.*[_-])?(?:api_?key|key|secret|password|passwd|token|credentials?|authorization|headers)|env"
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
+UNSTORABLE = _("holds a NUL character or half of a surrogate pair, which cannot be stored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ def plant(root: Node | None) -> Tree:
 def _grow(tree: Tree, node: Node, path: KeyPath, key_place: tuple[int, int]) -> object:
     tree.spots[path] = Spot(node.line, node.column, *key_place, _shown(node, path))
     if node.forbidden_tag is not None:
-        message = f"the tag {node.forbidden_tag} is not allowed; write the plain value"
+        message = Reason(_("the tag %(tag)s is not allowed; write the plain value"), tag=node.forbidden_tag)
         tree.findings.append(Finding(path, node.line, node.column, message, Severity.REFUSED))
     if isinstance(node, MappingNode):
         return _grow_mapping(tree, node, path)
@@ -77,11 +80,11 @@ def _grow_mapping(tree: Tree, node: MappingNode, path: KeyPath) -> dict[str, obj
         key = _key(tree, key_node, path)
         here = (*path, key)
         if key in first_lines:
-            message = f"duplicate key; the same key stands on line {first_lines[key]}"
+            message = Reason(_("duplicate key; the same key stands on line %(line)s"), line=first_lines[key])
             tree.findings.append(Finding(here, key_node.line, key_node.column, message, Severity.REFUSED))
         first_lines.setdefault(key, key_node.line)
         if key in UNUSED_KEYS.get(path, ()):
-            tree.findings.append(Finding(here, key_node.line, key_node.column, NO_EFFECT, Severity.WARNING))
+            tree.findings.append(Finding(here, key_node.line, key_node.column, Reason(NO_EFFECT), Severity.WARNING))
             continue
         values[key] = _grow(tree, value_node, here, (key_node.line, key_node.column))
     return values
@@ -90,19 +93,19 @@ def _grow_mapping(tree: Tree, node: MappingNode, path: KeyPath) -> dict[str, obj
 def _key(tree: Tree, node: Node, path: KeyPath) -> str:
     """Return a key as text; anything that is not text is reported and stands in under its own spelling."""
     if not isinstance(node, ScalarNode):
-        message = "a key must be text, not a list or a mapping"
-        tree.findings.append(Finding((*path, "?"), node.line, node.column, message))
+        not_text = Reason(_("a key must be text, not a list or a mapping"))
+        tree.findings.append(Finding((*path, "?"), node.line, node.column, not_text))
         return "?"
-    text, message = node.text, ""
+    text = node.text
+    message = _unstorable(text)
     if node.forbidden_tag is not None:
-        message = f"the tag {node.forbidden_tag} is not allowed on a key"
+        message = Reason(_("the tag %(tag)s is not allowed on a key"), tag=node.forbidden_tag)
     elif node.plain and text == "<<":
-        message = "merge keys are not read; write the options out"
+        message = Reason(_("merge keys are not read; write the options out"))
     elif node.plain and not isinstance(resolve(text), str):
         text = text or "~"
-        message = f"a key must be text, and {shorten(text)} is read as something else; put it in quotes"
-    else:
-        message = _unstorable(text)
+        sentence = _("a key must be text, and %(text)s is read as something else; put it in quotes")
+        message = Reason(sentence, text=shorten(text))
     if message:
         tree.findings.append(Finding((*path, text), node.line, node.column, message))
     return text
@@ -111,22 +114,23 @@ def _key(tree: Tree, node: Node, path: KeyPath) -> str:
 def _scalar(tree: Tree, node: ScalarNode, path: KeyPath) -> object:
     value = resolve(node.text) if node.plain else node.text
     if isinstance(value, Surprise):
-        shown = "this value" if _is_secret(path) else shorten(value.text)
-        message = f"{shown} does not mean the same to every YAML reader: {value.advice}"
+        shown = Reason(_("this value")) if _is_secret(path) else shorten(value.text)
+        sentence = _("%(value)s does not mean the same to every YAML reader: %(advice)s")
+        message = Reason(sentence, value=shown, advice=value.advice)
         tree.findings.append(Finding(path, node.line, node.column, message))
         return value.text
     if isinstance(value, str):
-        message = _unstorable(value)
-        if message:
-            tree.findings.append(Finding(path, node.line, node.column, message))
+        unstorable = _unstorable(value)
+        if unstorable:
+            tree.findings.append(Finding(path, node.line, node.column, unstorable))
     return value
 
 
-def _unstorable(text: str) -> str:
+def _unstorable(text: str) -> Reason | None:
     # Escapes in double quotes can write what no file may hold; neither survives a database or a socket.
     if "\0" in text or _SURROGATE.search(text):
-        return "holds a NUL character or half of a surrogate pair, which cannot be stored"
-    return ""
+        return Reason(UNSTORABLE)
+    return None
 
 
 def _is_number_or_flag(node: ScalarNode) -> bool:
@@ -139,13 +143,13 @@ def _is_secret(path: KeyPath) -> bool:
 
 def _shown(node: Node, path: KeyPath) -> str:
     if isinstance(node, MappingNode):
-        return "a mapping"
+        return Reason(_("a mapping"))
     if isinstance(node, SequenceNode):
-        return "a list"
+        return Reason(_("a list"))
     if not isinstance(node, ScalarNode) or (node.plain and resolve(node.text) is None):
-        return "nothing"
+        return Reason(_("nothing"))
     if _is_secret(path):
-        return "a number or a boolean" if _is_number_or_flag(node) else "text that is not shown"
+        return Reason(_("a number or a boolean") if _is_number_or_flag(node) else _("text that is not shown"))
     if node.plain and not isinstance(resolve(node.text), str):
         return shorten(node.text)
     return quoted(node.text)

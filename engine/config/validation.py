@@ -10,7 +10,10 @@ from pydantic import ValidationError
 
 from engine.config import names, schema
 from engine.config.errors import Finding, KeyPath, Severity, quoted
+from engine.config.fields import Expected
 from engine.config.report import Reporter
+from engine.reasons import Reason, reason_of
+from engine.reasons import gettext_noop as _
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -66,7 +69,8 @@ def validate(tree: Tree) -> schema.Config | None:
     """
     reporter = Reporter(tree)
     if not isinstance(tree.value, dict):
-        reporter.expected((), "expected sections such as models: and subagents: at the top level")
+        sections = _("expected sections such as models: and subagents: at the top level, got %(got)s")
+        reporter.expected((), Expected(sections))
         return None
     entries = list(_entries(tree.value))
     unreadable_keys = {finding.path for finding in tree.findings}
@@ -117,7 +121,7 @@ def _check_name(tree: Tree, entry: _Entry, unreadable_keys: Container[KeyPath]) 
     except ValueError as error:
         # The schema reports a listed entry's name; a key is no field and is reported here.
         if keyed:
-            tree.findings.append(Finding(entry.path, *tree.key_place(entry.path), str(error)))
+            tree.findings.append(Finding(entry.path, *tree.key_place(entry.path), reason_of(error)))
 
 
 def _check_clashes(tree: Tree, entries: Iterable[_Entry]) -> None:
@@ -130,7 +134,8 @@ def _check_clashes(tree: Tree, entries: Iterable[_Entry]) -> None:
             # Nothing says which of them is meant, so none of them is used.
             other = namesakes[0] if entry is not namesakes[0] else namesakes[1]
             line, _column = _name_place(tree, other)
-            message = f"the name {quoted(name)} is given twice; the other one stands on line {line}"
+            sentence = _("the name %(name)s is given twice; the other one stands on line %(line)s")
+            message = Reason(sentence, name=quoted(name), line=line)
             tree.findings.append(Finding(entry.name_path, *_name_place(tree, entry), message))
 
 
@@ -138,18 +143,19 @@ def _advise(tree: Tree, reporter: Reporter, entries: Iterable[_Entry]) -> None:
     """Warn about what is accepted but may not be what was meant."""
     for entry in entries:
         if entry.name != entry.written_name and entry.name is not None:
-            message = f"the name is read as {quoted(entry.name)}"
+            message = Reason(_("the name is read as %(name)s"), name=quoted(entry.name))
             _warn(tree, entry.name_path, message, _name_place(tree, entry))
         if isinstance(entry.value, schema.AcpAgentConfig) and entry.value.auto_approve_permissions:
             path = (*entry.path, "auto_approve_permissions")
-            message = "read as allow_once for every kind of tool; name the kinds under permissions instead"
+            message = Reason(_("read as allow_once for every kind of tool; name the kinds under permissions instead"))
             _warn(tree, path, message, tree.key_place(path))
         if isinstance(entry.value, schema.ModelConfig):
             for key in entry.value.extra:
-                suggestion = reporter.suggestion(key, schema.ModelConfig)
-                if suggestion:
+                close = reporter.close_to(key, schema.ModelConfig)
+                if close:
                     path = (*entry.path, key)
-                    message = f"passed on to the model's class as it is{suggestion}"
+                    sentence = _('passed on to the model\'s class as it is; did you mean "%(name)s"?')
+                    message = Reason(sentence, name=close)
                     _warn(tree, path, message, tree.key_place(path))
 
 

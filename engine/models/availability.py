@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from engine.config.expand import expand_model
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,18 +34,16 @@ def availability_of(model: ModelConfig, environ: Mapping[str, str]) -> Availabil
 
     Whether `use` names a chat model shows only when it is imported; the registry remembers that answer.
     """
-    _, missing = expand_model(model, environ)
+    _expanded, missing = expand_model(model, environ)
     if missing:
-        names = ", ".join(missing)
-        return Availability(
-            False,
-            f"the environment variable {names} is not set"
-            if len(missing) == 1
-            else f"the environment variables {names} are not set",
-        )
-    module, _, attribute = model.use.partition(":")
+        sentence = _("the environment variables %(names)s are not set")
+        if len(missing) == 1:
+            sentence = _("the environment variable %(names)s is not set")
+        return Availability(False, Reason(sentence, names=", ".join(missing)))
+    module, _colon, attribute = model.use.partition(":")
     if not module or not attribute:
-        return Availability(False, f'use: expected "package.module:attribute", got "{model.use}"')
+        sentence = _('use: expected "package.module:attribute", got "%(got)s"')
+        return Availability(False, Reason(sentence, got=model.use))
     return _importable(module)
 
 
@@ -55,13 +55,14 @@ def _importable(module: str) -> Availability:
     try:
         spec: ModuleSpec | None = find_spec(package)
         if spec is None:
-            return Availability(False, f"the package {package} is not installed")
+            return Availability(False, Reason(_("the package %(name)s is not installed"), name=package))
         name = package
         for part in rest:
             name = f"{name}.{part}"
             spec = PathFinder.find_spec(name, spec.submodule_search_locations or [])
             if spec is None:
-                return Availability(False, f"the module {name} does not exist")
+                return Availability(False, Reason(_("the module %(name)s does not exist"), name=name))
     except (ImportError, ValueError, AttributeError) as error:
-        return Availability(False, f"the module {module} cannot be looked up ({type(error).__name__})")
+        sentence = _("the module %(name)s cannot be looked up (%(error)s)")
+        return Availability(False, Reason(sentence, name=module, error=type(error).__name__))
     return AVAILABLE

@@ -11,6 +11,8 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from pydantic import ValidationError
 
 from engine.errors import ModelUnavailable
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,31 +48,38 @@ def construct(model: ModelConfig) -> BaseChatModel:
     if isinstance(target, BaseChatModel):
         return target
     if not callable(target):
-        raise ModelUnavailable(model.name, f"{model.use} is not a chat model")
+        raise ModelUnavailable(model.name, Reason(_("%(use)s is not a chat model"), use=model.use))
     if isinstance(target, type) and not issubclass(target, BaseChatModel):
-        raise ModelUnavailable(model.name, f"{model.use} is not a LangChain chat model class")
+        raise ModelUnavailable(model.name, Reason(_("%(use)s is not a LangChain chat model class"), use=model.use))
     arguments = _arguments(model, target)
     try:
         built = target(**arguments)
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'options'}: {one['msg']}" for one in error.errors())
-        raise ModelUnavailable(model.name, f"its options are refused: {problems}"[:400]) from None
+        raise ModelUnavailable(
+            model.name, Reason(_("its options are refused: %(problems)s"), problems=problems[:400])
+        ) from None
     except Exception as error:
         # A provider's class may raise anything, and its text may repeat the key.
-        raise ModelUnavailable(model.name, f"{model.use} raised {type(error).__name__} when it was built") from error
+        sentence = _("%(use)s raised %(error)s when it was built")
+        reason = Reason(sentence, use=model.use, error=type(error).__name__)
+        raise ModelUnavailable(model.name, reason) from error
     if not isinstance(built, BaseChatModel):
-        raise ModelUnavailable(model.name, f"{model.use} did not give a LangChain chat model")
+        raise ModelUnavailable(model.name, Reason(_("%(use)s did not give a LangChain chat model"), use=model.use))
     return built
 
 
 def _load(model: ModelConfig) -> object:
-    module, _, attribute = model.use.partition(":")
+    module, _colon, attribute = model.use.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
     except AttributeError:
-        raise ModelUnavailable(model.name, f"the module {module} has no {attribute}") from None
+        raise ModelUnavailable(
+            model.name, Reason(_("the module %(name)s has no %(attribute)s"), name=module, attribute=attribute)
+        ) from None
     except Exception as error:
-        raise ModelUnavailable(model.name, f"importing {module} failed ({type(error).__name__})") from error
+        reason = Reason(_("importing %(name)s failed (%(error)s)"), name=module, error=type(error).__name__)
+        raise ModelUnavailable(model.name, reason) from error
 
 
 def _arguments(model: ModelConfig, target: Any) -> dict[str, object]:
@@ -82,7 +91,7 @@ def _arguments(model: ModelConfig, target: Any) -> dict[str, object]:
             continue
         spelling = next((name for name in spellings if accepted is None or name in accepted), None)
         if spelling is None:
-            raise ModelUnavailable(model.name, f"{model.use} takes no {key}")
+            raise ModelUnavailable(model.name, Reason(_("%(use)s takes no %(option)s"), use=model.use, option=key))
         arguments[spelling] = value
     defaults = {**_DEFAULTS, **_LEFT_TO_THE_GATE}
     arguments |= {name: default for name, default in defaults.items() if accepted and name in accepted}

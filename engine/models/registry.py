@@ -11,6 +11,8 @@ from engine.config.expand import expand_model
 from engine.errors import ModelUnavailable, NoModel, UnknownModel
 from engine.models.availability import Availability, availability_of
 from engine.models.gate import ModelGate
+from engine.reasons import Reason, joined, located, reason_of
+from engine.reasons import gettext_noop as _
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,7 +44,7 @@ class ModelRegistry:
 
     def availability(self, name: str) -> Availability:
         if name not in self._models:
-            return Availability(False, str(UnknownModel(name, self.names())))
+            return Availability(False, reason_of(UnknownModel(name, self.names())))
         if name not in self._checked:
             self._checked[name] = availability_of(self._models[name], self._environ)
         return self._checked[name]
@@ -53,9 +55,9 @@ class ModelRegistry:
             if self.availability(name).ok:
                 return name
         if not self._models:
-            raise NoModel("no model is configured")
-        reasons = "; ".join(f"{name}: {self.availability(name).reason}" for name in self._models)
-        raise NoModel(f"none of the configured models is available: {reasons}")
+            raise NoModel(Reason(_("No model is configured.")))
+        reasons = joined(tuple(located(name, self.availability(name).reason) for name in self._models))
+        raise NoModel(Reason(_("None of the configured models is available: %(reasons)s."), reasons=reasons))
 
     def resolve(self, requested: str | None, lead_model: str | None = None) -> str:
         """The model of a run: the one asked for, else the lead's, else the first available one.
@@ -118,7 +120,7 @@ class ModelRegistry:
     def _build(self, name: str) -> BaseChatModel:
         from engine.models.construct import construct
 
-        expanded, _ = expand_model(self._models[name], self._environ)
+        expanded, _missing = expand_model(self._models[name], self._environ)
         try:
             return construct(expanded)
         except ModelUnavailable as error:

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
 from engine.sandbox.base import Availability, CommandLimits, CommandResult
 from engine.sandbox.errors import SandboxUnavailable
 from engine.sandbox.execution import Launch, close_all, execute, limited_shell
@@ -187,19 +189,23 @@ def _probe(network: bool) -> Availability:
                     check=False,
                 )
     except (OSError, subprocess.SubprocessError) as error:
-        return Availability(ok=False, reason=f"A trial command in the sandbox could not be run: {error}.")
+        return Availability(
+            ok=False, reason=Reason(_("A trial command in the sandbox could not be run: %(error)s."), error=error)
+        )
     if answer.stdout == b"works":
         return Availability(ok=True)
-    said = answer.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {answer.returncode}"]
-    return Availability(ok=False, reason=f"A trial command in the sandbox failed: {said[-1]}.")
+    said = answer.stderr.decode("utf-8", "replace").strip().splitlines()
+    last = said[-1] if said else Reason(_("exit code %(code)s"), code=answer.returncode)
+    return Availability(ok=False, reason=Reason(_("A trial command in the sandbox failed: %(error)s."), error=last))
 
 
 def _missing() -> str:
     """Return a sentence about the first thing this machine lacks; empty when it lacks nothing."""
     if not _PROGRAM.exists():
-        return "bubblewrap is not installed (apt-get install bubblewrap)."
+        return Reason(_("bubblewrap is not installed (apt-get install bubblewrap)."))
     if not machine_is_known():
-        return f"The sandbox has no system call filter for this kind of machine ({os.uname().machine})."
+        sentence = _("The sandbox has no system call filter for this kind of machine (%(machine)s).")
+        return Reason(sentence, machine=os.uname().machine)
     if not children_are_listed():
         return CHILDREN_NOT_LISTED
     try:
@@ -211,8 +217,9 @@ def _missing() -> str:
             check=False,
         ).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        return f"bubblewrap could not be started: {error}."
+        return Reason(_("bubblewrap could not be started: %(error)s."), error=error)
     found = re.search(r"(\d+)\.(\d+)", said)
     if found is None or (int(found[1]), int(found[2])) < _OLDEST_VERSION:
-        return f"bubblewrap 0.8 or newer is needed, found {said.strip() or 'no version'}."
+        sentence = _("bubblewrap 0.8 or newer is needed, found %(version)s.")
+        return Reason(sentence, version=said.strip() or Reason(_("no version")))
     return ""

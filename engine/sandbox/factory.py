@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from engine.reasons import Reason
 from engine.sandbox.bubblewrap import BubblewrapSandbox
-from engine.sandbox.local import LocalSandbox, NoSandbox
+from engine.sandbox.local import SWITCHED_OFF, LocalSandbox, NoSandbox
 
 if TYPE_CHECKING:
     from engine.sandbox.base import Sandbox
@@ -30,4 +31,5 @@ def choose_sandbox(provider: Provider, *, allow_host_bash: bool, network: bool) 
         return isolating
     if allow_host_bash:
         return LocalSandbox(allow_host_bash=True)
-    return NoSandbox(f"{availability.reason} Commands on the host are switched off (sandbox.allow_host_bash is false).")
+    both = {"isolating": availability.reason, "host": Reason(SWITCHED_OFF)}
+    return NoSandbox(Reason("%(isolating)s %(host)s", **both))

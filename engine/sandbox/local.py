@@ -9,6 +9,8 @@ import subprocess
 import uuid
 from typing import TYPE_CHECKING, Final
 
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
 from engine.sandbox.base import Availability, CommandLimits, CommandResult
 from engine.sandbox.errors import SandboxUnavailable
 from engine.sandbox.execution import Launch, execute, limited_shell
@@ -18,6 +20,7 @@ from engine.sandbox.workspace import Workspace
 if TYPE_CHECKING:
     from pathlib import Path
 
+SWITCHED_OFF: Final = _("Commands on the host are switched off (sandbox.allow_host_bash is false).")
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _MARK_NAME: Final = "SANDBOX_COMMAND"
 _PROBE_TIMEOUT_SECONDS: Final = 10
@@ -32,9 +35,7 @@ class LocalSandbox:
 
     def available(self) -> Availability:
         if not self._allow_host_bash:
-            return Availability(
-                ok=False, reason="Commands on the host are switched off (sandbox.allow_host_bash is false)."
-            )
+            return Availability(ok=False, reason=Reason(SWITCHED_OFF))
         return _probe()
 
     async def run(self, command: str, *, workspace: Path, timeout_seconds: float, output_limit: int) -> CommandResult:
@@ -83,7 +84,8 @@ def _probe() -> Availability:
             check=False,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        return Availability(ok=False, reason=f"A trial command could not be run: {error}.")
+        return Availability(ok=False, reason=Reason(_("A trial command could not be run: %(error)s."), error=error))
     if answer.stdout == b"works":
         return Availability(ok=True)
-    return Availability(ok=False, reason=f"A trial command failed with exit code {answer.returncode}.")
+    sentence = _("A trial command failed with exit code %(code)s.")
+    return Availability(ok=False, reason=Reason(sentence, code=answer.returncode))

@@ -8,10 +8,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CHILDREN_NOT_LISTED: Final = "This system does not list the children of a process, so commands could not be bounded."
+CHILDREN_NOT_LISTED: Final = Reason(
+    _("This system does not list the children of a process, so commands could not be bounded.")
+)
 _PROC: Final = Path("/proc")
 _GONE: Final = (FileNotFoundError, ProcessLookupError)
 _START_TIME_FIELD: Final = 19  # of /proc/<pid>/stat, counted from the field after the command's name

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.utils import translation
 
-from engine.text import clean
+from engine.reasons import Reason, to_plain
+from engine.text import clean, clean_json
 from runs import log, queue
 from runs.errors import RunNotFound, Steered
 from runs.event_types import Fact, RunEnded, TaskEnded
-from runs.explain import explain
+from runs.explain import REASON, explain
 from runs.lifecycle.continuing import tell_lead
 from runs.lifecycle.progress import Progress
 from runs.lifecycle.start import BRIEF_LENGTH, enter_transcript, its_turn
@@ -122,9 +123,9 @@ def _close(ledger: Ledger, run: Run, ending: Ending) -> None:
         waiting_for=WaitingFor.NOTHING.value,
         ended_at=ledger.now,
         stop_reason=ending.stop_reason,
-        stop_detail=dict(ending.detail),
+        stop_detail=_detail(ending),
         error_code=ending.error_code,
-        error=clean(ending.error),
+        error=str(clean(ending.error)),
         cancelled_by=ending.cancelled_by or run.cancelled_by,
     )
     ledger.ended(run)
@@ -137,6 +138,12 @@ def _close(ledger: Ledger, run: Run, ending: Ending) -> None:
         fact = TaskEnded(task=str(run.pk), result=ending.result[:BRIEF_LENGTH], seconds=seconds, **shared)
         ledger.append(parent_thread, run.parent_id, [fact])
         tell_lead(ledger, run, ending.result)
+
+
+def _detail(ending: Ending) -> dict[str, Any]:
+    """What stopped it, with the parts of the error's sentence, so that it can be said in each reader's language."""
+    reason = {REASON: clean_json(to_plain(ending.error))} if isinstance(ending.error, Reason) else {}
+    return {**ending.detail, **reason}
 
 
 def _ended_facts(run: Run) -> dict[str, Any]:

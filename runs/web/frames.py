@@ -15,7 +15,7 @@ from django.utils import translation
 
 from engine.text import shorten
 from runs.event_types import EventType
-from runs.explain import clamps_in_words, why, why_no_delegation
+from runs.explain import clamps_in_words, error_in_words, why, why_no_delegation
 from runs.raising import offered
 from runs.statuses import RunStatus
 from runs.transcript import from_json, text_of
@@ -201,6 +201,7 @@ def _ending(payload: dict[str, Any], language: str) -> dict[str, Any]:
             detail=detail if isinstance(detail, dict) else None,
             cancelled_by=str(payload.get("cancelled_by", "")),
         )
+        payload["error"] = error_in_words(str(payload.get("error", "")), detail)
     payload["offer"] = _offer(payload)
     return payload
 

@@ -10,6 +10,7 @@ from engine.config.expand import expand_model
 from runs import agents
 from subagents import registry
 from subagents.errors import ConfigRefused
+from subagents.wording import say
 
 if TYPE_CHECKING:
     from engine.config.schema import Config
@@ -28,7 +29,7 @@ class Callable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """`refused` is the first problem of a configuration that cannot be used at all; then nobody can be called."""
+    """`refused` says the first problem of a configuration that cannot be used at all; then nobody can be called."""
 
     callables: tuple[Callable, ...] = ()
     agents: tuple[agents.Choice, ...] = ()
@@ -42,7 +43,8 @@ def surroundings() -> Surroundings:
     try:
         now = registry.current()
     except ConfigRefused as fault:
-        return Surroundings(refused=str(next(iter(fault.problems), fault)))
+        first = next(iter(fault.problems), None)
+        return Surroundings(refused=say(first.reason) if first else str(fault))
     return Surroundings(
         callables=tuple(
             Callable(

@@ -26,6 +26,7 @@ from engine.agent import (
 from engine.delegation.task import TASK, as_name
 from engine.errors import explain_model_error
 from engine.ports import ChildCall, Counters, RunContext
+from engine.reasons import reason_of
 from engine.stop import StopReason
 from engine.text import clean
 from engine.wire import from_wire, summary_from_wire, summary_to_wire, to_wire
@@ -121,7 +122,7 @@ class Execution:
                 raise self._plan
             return await self._think_until_deadline(self._plan)
         except plans.CannotRun as refusal:
-            return Ending(status=RunStatus.ERROR, error_code=refusal.code, error=str(refusal))
+            return Ending(status=RunStatus.ERROR, error_code=refusal.code, error=reason_of(refusal))
         except (Fenced, *NO_DATABASE):
             raise
         except Exception as fault:  # noqa: BLE001 - the run's outermost edge

@@ -9,6 +9,7 @@ from engine.config.budget import TokenBudget, effective_budget
 from engine.config.guards import loop_limit, summary_rule
 from engine.errors import EngineError, UnknownModel
 from engine.limits import Limits, TokenLimit, clamp
+from engine.reasons import reason_of
 from engine.tools.names import BASH
 from engine.tools.registry import tool_names
 from runs.agents import reach
@@ -130,6 +131,6 @@ def resolved(models: ModelRegistry, wanted: str | None, own: str | None) -> str:
     try:
         return models.resolve(wanted, own)
     except UnknownModel as fault:
-        raise CannotRun(ErrorCode.MODEL_UNKNOWN, str(fault)) from fault
+        raise CannotRun(ErrorCode.MODEL_UNKNOWN, reason_of(fault)) from fault
     except EngineError as fault:
-        raise CannotRun(ErrorCode.MODEL_UNAVAILABLE, str(fault)) from fault
+        raise CannotRun(ErrorCode.MODEL_UNAVAILABLE, reason_of(fault)) from fault

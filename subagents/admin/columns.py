@@ -10,7 +10,8 @@ from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from subagents.admin import details, wording
+from subagents import wording
+from subagents.admin import details
 from subagents.admin.rows import entry_of
 from subagents.adminkit import CHECKBOX_CLASS, display
 from subagents.catalogue import State

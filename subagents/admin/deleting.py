@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from django.contrib import messages
 from django.utils.translation import gettext as _
 
-from subagents import services, usage
-from subagents.admin import wording
+from subagents import services, usage, wording
 from subagents.admin.columns import source_badge, state_badge
 from subagents.admin.rows import row
 from subagents.errors import StaleVersion, SubagentsError

@@ -9,7 +9,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from subagents.admin import wording
+from subagents import wording
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ from django.contrib import messages
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 
-from subagents import registry, services, usage
-from subagents.admin import details, layout, live, wording
+from subagents import registry, services, usage, wording
+from subagents.admin import details, layout, live
 from subagents.admin.columns import source_badge, state_badge
 from subagents.admin.forms import SubagentForm
 from subagents.admin.merging import Merged, merge

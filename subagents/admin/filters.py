@@ -9,7 +9,7 @@ from django.contrib.admin import SimpleListFilter
 from django.utils.translation import gettext_lazy as _
 
 from subagents import registry
-from subagents.admin.wording import SOURCES, STATES
+from subagents.wording import SOURCES, STATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
+from engine.reasons import located
 from engine.tools.names import DELEGATION_TOOLS
-from subagents.admin import faults
 from subagents.admin.widgets import (
     ALL,
     NONE,
@@ -26,6 +26,7 @@ from subagents.admin.widgets import (
 )
 from subagents.errors import InvalidDefinition
 from subagents.validation import validate_definition
+from subagents.wording import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -152,9 +153,9 @@ class DocumentForm(forms.Form):
         for path, sentence in refused.faults:
             field = self.field_of(path)
             if field is None:
-                self.add_error(None, f"{path}: {faults.in_words(sentence)}" if path else faults.in_words(sentence))
+                self.add_error(None, say(located(path, sentence)))
             elif field not in before:
-                self.add_error(field, faults.in_words(sentence))
+                self.add_error(field, say(sentence))
 
     def field_of(self, path: str) -> str | None:
         """Return the form's field for the path of a fault; None when no field of the form is meant."""

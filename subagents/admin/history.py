@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import messages
 from django.utils.translation import gettext as _
 
-from subagents import registry, services
-from subagents.admin import layout, wording
+from subagents import registry, services, wording
+from subagents.admin import layout
 from subagents.admin.rows import row
 from subagents.definitions import Source, row_key
 from subagents.errors import ConfigRefused

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
-from subagents.admin import wording
+from subagents import wording
 from subagents.admin.widgets import UNDECIDED
 from subagents.definitions import INHERIT, Definition, Source
 from subagents.layers import resolve

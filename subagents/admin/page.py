@@ -15,9 +15,9 @@ from django.urls import path
 from django.utils.translation import gettext_lazy as _
 
 from engine.config.errors import Severity
-from subagents import registry
+from subagents import registry, wording
 from subagents.actor import Actor
-from subagents.admin import deleting, editing, history, live, switching, wording
+from subagents.admin import deleting, editing, history, live, switching
 from subagents.admin.changelist import CatalogueChangeList
 from subagents.admin.columns import Columns, checkbox, lock
 from subagents.admin.filters import ModelFilter, SourceFilter, StateFilter
@@ -26,7 +26,7 @@ from subagents.adminkit import IS_UNFOLD, ModelAdmin
 from subagents.catalogue import State
 from subagents.definitions import Source
 from subagents.errors import ConfigRefused
-from subagents.models import ManagedSubagent
+from subagents.models import VIEW_PROMPT, ManagedSubagent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 else:
     _Base = ModelAdmin
 
-VIEW_PROMPT = "subagents.view_prompt"
 TEMPLATES = "admin/subagents/managedsubagent"
 
 

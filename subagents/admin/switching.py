@@ -10,8 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from subagents import registry, services
-from subagents.admin import wording
+from subagents import registry, services, wording
 from subagents.definitions import Source
 from subagents.errors import SubagentsError
 from subagents.kinds import SUBAGENT

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final
 from django.utils.translation import gettext
 
 from access.api.problems import FieldProblem, Problem
-from subagents.admin import faults as sentences
-from subagents.admin.wording import SOURCES
 from subagents.errors import (
     ConfigRefused,
     InvalidDefinition,
@@ -20,6 +18,8 @@ from subagents.errors import (
     StorageFailed,
     SubagentsError,
 )
+from subagents.validation import REQUIRED
+from subagents.wording import SOURCES, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,16 +43,14 @@ def problem_of(fault: Exception) -> Problem | None:
 
 
 def _invalid(fault: InvalidDefinition) -> Problem:
-    errors = [
-        FieldProblem(pointer(path), sentences.in_words(sentence), _code_of(sentence)) for path, sentence in fault.faults
-    ]
+    errors = [FieldProblem(pointer(path), say(sentence), _code_of(sentence)) for path, sentence in fault.faults]
     path, _sentence = fault.faults[0]
     said = errors[0].detail
     return Problem("invalid", f"{path}: {said}" if path else said, errors=errors)
 
 
 def _code_of(sentence: str) -> str:
-    return "required" if sentence == "this field is required" else "invalid"
+    return "required" if sentence == REQUIRED else "invalid"
 
 
 def _name_taken(fault: NameTaken) -> Problem:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.text import clean_json
-from subagents.admin.wording import say
 from subagents.definitions import Source
 from subagents.kinds import AGENT, SUBAGENT
+from subagents.wording import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -128,14 +128,15 @@ def _standing(entry: Entry | AgentEntry, may_read_prompt: bool) -> dict[str, Any
         "state": entry.state.value,
         "reason": notes([entry.reason])[0] if entry.reason else None,
         "warnings": notes(entry.warnings),
-        "problems": [problem if may_read_prompt else _without_quotation(problem) for problem in entry.problems],
+        "problems": [_shown_problem(problem, may_read_prompt) for problem in entry.problems],
     }
 
 
-def _without_quotation(problem: str) -> str:
-    """A problem of a prompt quotes it."""
-    place, found, _sentence = problem.partition(f"{PROMPT}:")
-    return f"{place}{PROMPT}: …" if found else problem
+def _shown_problem(problem: str, may_read_prompt: bool) -> str:
+    """A problem in words; one of a prompt quotes it, which only those see who may read prompts."""
+    said = say(problem)
+    place, found, _sentence = said.partition(f"{PROMPT}:")
+    return f"{place}{PROMPT}: …" if found and not may_read_prompt else said
 
 
 def _without_prompt(document: dict[str, Any], may_read_prompt: bool) -> dict[str, Any]:

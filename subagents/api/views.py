@@ -13,12 +13,12 @@ from access.api.views import ApiView
 from access.keys import Scope
 from engine.config.names import normalise_name
 from subagents import services
-from subagents.admin.page import VIEW_PROMPT
 from subagents.api import shapes
 from subagents.api.conditions import etag, expected_version
 from subagents.api.faults import problem_of
 from subagents.api.listing import PageQuery, page_of
 from subagents.errors import StaleVersion, SubagentsError
+from subagents.models import VIEW_PROMPT
 from subagents.services import Actor
 
 if TYPE_CHECKING:

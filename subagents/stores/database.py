@@ -9,6 +9,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, F, Max, Sum, Value
 from django.utils import timezone
 
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
 from engine.text import clean
 from subagents.catalogue import Invalid
 from subagents.definitions import Source
@@ -98,8 +100,7 @@ class DatabaseStore(Generic[Item]):
         try:
             return Found(version=version, document=document, item=self._item(row))
         except InvalidDefinition as refused:
-            problems = tuple(f"{path}: {sentence}" for path, sentence in refused.faults)
-            broken = Invalid(source=Source.MANAGED, name=row.name, problems=problems, version=version)
+            broken = Invalid(source=Source.MANAGED, name=row.name, problems=refused.reasons, version=version)
             return Found(version=version, document=document, invalid=broken)
 
     def _document(self, row: StoredDefinition) -> dict[str, object]:
@@ -108,7 +109,8 @@ class DatabaseStore(Generic[Item]):
     def _item(self, row: StoredDefinition) -> Item:
         item = self._kind.validate(self._document(row))
         if item.name != row.name:
-            raise InvalidDefinition([("name", f"expected {item.name}, the normalised spelling")])
+            sentence = _("expected %(name)s, the normalised spelling")
+            raise InvalidDefinition([("name", Reason(sentence, name=item.name))])
         stored: Any = replace(item, version=str(row.version), updated_at=row.updated_at)  # type: ignore[type-var]
         return stored  # type: ignore[no-any-return]
 

@@ -6,6 +6,9 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -27,20 +30,21 @@ def from_bytes(raw: bytes) -> dict[str, object]:
     """
     body = raw.removeprefix(_BOM)
     if not body.strip():
-        raise ValueError("the file is empty")
+        raise ValueError(Reason(_("the file is empty")))
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as fault:
         place = fault.start + len(raw) - len(body)
-        raise ValueError(f"not UTF-8 at byte {place}; save the file as UTF-8") from None
+        raise ValueError(Reason(_("not UTF-8 at byte %(place)s; save the file as UTF-8"), place=place)) from None
     try:
         value = json.loads(text, object_pairs_hook=_no_key_twice, parse_constant=_no_constant)
     except json.JSONDecodeError as fault:
-        raise ValueError(f"not JSON at line {fault.lineno}, column {fault.colno}: {fault.msg}") from None
+        sentence = _("not JSON at line %(line)s, column %(column)s: %(problem)s")
+        raise ValueError(Reason(sentence, line=fault.lineno, column=fault.colno, problem=fault.msg)) from None
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise ValueError(Reason(_("nested too deeply"))) from None
     if not isinstance(value, dict):
-        raise ValueError("expected an object with the fields of a definition")
+        raise ValueError(Reason(_("expected an object with the fields of a definition")))
     return value
 
 
@@ -48,9 +52,9 @@ def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     document = dict(pairs)
     if len(document) != len(pairs):
         twice = next(key for key, count in Counter(key for key, _value in pairs).items() if count > 1)
-        raise ValueError(f"the key {json.dumps(twice)} is given twice")
+        raise ValueError(Reason(_("the key %(name)s is given twice"), name=json.dumps(twice)))
     return document
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a value that JSON knows")
+    raise ValueError(Reason(_("%(value)s is not a value that JSON knows"), value=name))

@@ -12,6 +12,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Generic
 
 from engine.config.names import normalise_name
+from engine.reasons import Reason, joined, reason_of
+from engine.reasons import gettext_noop as _
 from engine.text import clean, shorten
 from subagents.catalogue import Invalid
 from subagents.definitions import NAME_PATTERN, Source
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 _ENDING: Final = ".json"
 _UNSETTLED_SECONDS: Final = 2.0  # two writes closer together than a file system's clock leave the same facts
+UNREADABLE: Final = _("cannot be read: %(error)s")
 _LONGEST_UNREADABLE: Final = 200_000
 
 
@@ -109,7 +112,8 @@ class FileStore(Generic[Item]):
         if found is None:
             raise StaleVersion(name, expected=expected_version, current=None)
         if found.version is None:
-            raise StorageFailed(f"{name} can only be taken away by hand: {'; '.join(_problems(found))}")
+            sentence = _("%(name)s can only be taken away by hand: %(problems)s")
+            raise StorageFailed(Reason(sentence, name=name, problems=joined(_problems(found))))
         if found.version != expected_version:
             raise StaleVersion(name, expected=expected_version, current=found.version)
 
@@ -128,8 +132,9 @@ class FileStore(Generic[Item]):
         try:
             yield
         except OSError as fault:
-            why = fault.strerror or str(fault)
-            raise StorageFailed(f"{self._folder.path.name}: {name} could not be read or stored: {why}") from fault
+            sentence = _("%(folder)s: %(name)s could not be read or stored: %(why)s")
+            facts = {"folder": self._folder.path.name, "name": name, "why": fault.strerror or reason_of(fault)}
+            raise StorageFailed(Reason(sentence, **facts)) from fault
 
     def _look(self, *, fresh: bool = False) -> Mapping[str, _Seen]:
         """Read every file that is new or may have changed since the last look; never raises for what it finds."""
@@ -152,7 +157,7 @@ class FileStore(Generic[Item]):
     def _unlisted(self, fault: OSError) -> _Seen:
         name = self._folder.path.name + "/"
         broken: Found[Any] = Found(
-            version=None, document={}, invalid=_invalid(name, f"cannot be read: {fault.strerror}")
+            version=None, document={}, invalid=_invalid(name, Reason(UNREADABLE, error=fault.strerror))
         )
         return _Seen(facts=(0, 0, 0, 0, 0), settled=False, found=broken)
 
@@ -162,7 +167,7 @@ class FileStore(Generic[Item]):
             try:
                 raw, facts = self._folder.read(file_name, documents.LARGEST_FILE + 1)
             except OSError as fault:
-                found = _broken(_row_name(file_name, facts), f"cannot be read: {fault.strerror}")
+                found = _broken(_row_name(file_name, facts), Reason(UNREADABLE, error=fault.strerror))
             else:
                 found = self._judge(file_name, raw, facts)
         age = time.time() - max(facts.st_mtime, facts.st_ctime)
@@ -172,34 +177,35 @@ class FileStore(Generic[Item]):
         """Judge what is no file of ours by its looks alone."""
         name = _row_name(file_name, facts)
         if stat.S_ISLNK(facts.st_mode):
-            return _broken(name, "this is a symbolic link, which is not followed")
+            return _broken(name, Reason(_("this is a symbolic link, which is not followed")))
         if stat.S_ISDIR(facts.st_mode):
-            return _broken(name, "this is a folder")
+            return _broken(name, Reason(_("this is a folder")))
         if not stat.S_ISREG(facts.st_mode):
-            return _broken(name, "this is not a regular file")
+            return _broken(name, Reason(_("this is not a regular file")))
         return None
 
     def _judge(self, file_name: str, raw: bytes, facts: os.stat_result) -> Found[Any]:
         name = _row_name(file_name, facts)
         if len(raw) > documents.LARGEST_FILE:
-            return _broken(name, f"the file is larger than {documents.LARGEST_FILE >> 20} MiB")
+            sentence = _("the file is larger than %(most)s MiB")
+            return _broken(name, Reason(sentence, most=documents.LARGEST_FILE >> 20))
         version = sha256(raw).hexdigest()
         try:
             document = documents.from_bytes(raw)
         except ValueError as fault:
             text = shorten(clean(raw.decode("utf-8", "replace")), _LONGEST_UNREADABLE)
             unreadable: dict[str, object] = {"unreadable": text}
-            problems = (*_misnamed(file_name), str(fault))
+            problems = (*_misnamed(file_name), reason_of(fault))
             return Found(version=version, document=unreadable, invalid=_invalid(name, *problems, version=version))
         faults = [*(Fault("", problem) for problem in _misnamed(file_name))]
         try:
             item = self._kind.validate(document)
             if not faults and document.get("name") != name:
-                faults.append(Fault("name", f"expected {name}, as the file is named"))
+                faults.append(Fault("name", Reason(_("expected %(name)s, as the file is named"), name=name)))
         except InvalidDefinition as refused:
             faults += refused.faults
         if faults:
-            problems = tuple(f"{path}: {sentence}" if path else sentence for path, sentence in faults)
+            problems = InvalidDefinition(faults).reasons
             return Found(version=version, document=document, invalid=_invalid(name, *problems, version=version))
         stored: Any = replace(  # type: ignore[type-var]
             item, version=version, updated_at=datetime.fromtimestamp(facts.st_mtime, tz=UTC)
@@ -221,13 +227,14 @@ def _row_name(file_name: str, facts: os.stat_result) -> str:
 def _misnamed(file_name: str) -> tuple[str, ...]:
     stem = file_name.removesuffix(_ENDING)
     if stem == file_name:
-        return ("the file's name does not end in .json",)
+        return (Reason(_("the file's name does not end in .json")),)
     if NAME_PATTERN.fullmatch(stem):
         return ()
     try:
-        return (f"the file must be called {normalise_name(stem)}.json",)
+        return (Reason(_("the file must be called %(name)s.json"), name=normalise_name(stem)),)
     except ValueError as refused:
-        return (f"the file must be called like its definition: {refused}",)
+        sentence = _("the file must be called like its definition: %(reason)s")
+        return (Reason(sentence, reason=reason_of(refused)),)
 
 
 def _problems(found: Found[Any]) -> tuple[str, ...]:

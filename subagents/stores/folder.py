@@ -16,6 +16,9 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from engine.reasons import Reason
+from engine.reasons import gettext_noop as _
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -110,7 +113,8 @@ class Folder:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"another process has held the lock for {_WAIT_SECONDS:g} seconds") from None
+                    sentence = _("another process has held the lock for %(seconds)s seconds")
+                    raise TimeoutError(Reason(sentence, seconds=f"{_WAIT_SECONDS:g}")) from None
                 time.sleep(_POLL_SECONDS)
             else:
                 return

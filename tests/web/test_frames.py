@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.errors import ModelUnavailable, explain_model_error
+from engine.reasons import Reason, to_plain
 from runs.event_types import Delta, EventType, Fact, RunEnded, RunNoted, RunStarted, TaskEnded
+from runs.explain import REASON
 from runs.web.frames import Feed, salient_argument
 
 RUN = uuid4()
@@ -189,6 +192,22 @@ def test_what_a_lost_worker_was_writing_is_not_shown_again_when_another_continue
     feed.take([delta(1, "Hel"), delta(2, "lo")], now=10.0)
     feed.take([fact(3, RunStarted(attempt=2, worker="b:2"))], now=10.0)
     assert feed.due is None
+
+
+def test_what_went_wrong_with_the_model_is_said_in_the_readers_language():
+    reason = explain_model_error(
+        ModelUnavailable("gpt", Reason("the package %(name)s is not installed", name="x"))
+    ).sentence
+    ended = RunEnded(
+        status="error", error_code="model_unavailable", error=str(reason), detail={REASON: to_plain(reason)}
+    )
+    (english,) = Feed().take([fact(1, ended)], now=0)
+    (chinese,) = Feed("zh-hans").take([fact(1, ended)], now=0)
+    assert english["error"] == 'The model "gpt" is not available: the package x is not installed.'
+    assert chinese["error"] == '模型 "gpt" 不可用：未安装软件包 x。'
+    forged = RunEnded(status="error", error_code="model_unavailable", error="as it was", detail={REASON: {"facts": 1}})
+    (as_it_was,) = Feed("zh-hans").take([fact(1, forged)], now=0)
+    assert as_it_was["error"] == "as it was"
 
 
 def test_why_nobody_may_be_called_and_what_was_clamped_is_said_in_the_readers_language():

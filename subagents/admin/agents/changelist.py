@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy as _
 
 from subagents import registry, usage
 from subagents.admin.agents.rows import ORDERS, row, search
-from subagents.admin.wording import STATES
 from subagents.adminkit import ChangeList
+from subagents.wording import STATES
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -8,7 +8,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from subagents.admin import wording
+from subagents import wording
 from subagents.admin.agents.rows import entry_of
 from subagents.admin.columns import moment, state_badge, switch_button
 from subagents.adminkit import display

@@ -10,8 +10,8 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 
 from engine.tools.names import DELEGATION_TOOLS
-from subagents import registry, services
-from subagents.admin import layout, live, wording
+from subagents import registry, services, wording
+from subagents.admin import layout, live
 from subagents.admin.agents import words
 from subagents.admin.agents.form import AgentForm
 from subagents.admin.agents.reach import reach_of

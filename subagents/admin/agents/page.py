@@ -19,10 +19,9 @@ from subagents.admin.agents import deleting, editing, history, preview, switchin
 from subagents.admin.agents.changelist import AgentChangeList, AgentStateFilter
 from subagents.admin.agents.columns import AgentColumns
 from subagents.admin.agents.rows import row
-from subagents.admin.page import VIEW_PROMPT
 from subagents.adminkit import IS_UNFOLD, ModelAdmin
 from subagents.errors import ConfigRefused
-from subagents.models import CustomAgent
+from subagents.models import VIEW_PROMPT, CustomAgent
 from subagents.services import Actor
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext as _
 
-from subagents.admin import wording
+from subagents import wording
 from subagents.admin.columns import source_badge, state_badge
 from subagents.scope import Scope, ScopeKind
 

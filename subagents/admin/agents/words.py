@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
-from subagents.admin import layout, wording
+from subagents import wording
+from subagents.admin import layout
 from subagents.definitions import INHERIT
 from subagents.errors import NameTaken
 

@@ -11,7 +11,6 @@ from access.console import Exit, VerbCommand
 from engine.config.names import normalise_name
 from engine.text import clean, shorten
 from subagents import registry, services, usage
-from subagents.admin.wording import in_words
 from subagents.api import shapes
 from subagents.api.faults import problem_of
 from subagents.catalogue import Entry, State
@@ -20,6 +19,7 @@ from subagents.definitions import Source
 from subagents.errors import ConfigRefused, NotFound, ReadOnly, SubagentsError
 from subagents.kinds import SUBAGENT
 from subagents.services import Actor
+from subagents.wording import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -137,7 +137,7 @@ async def test_after_five_failures_in_a_row_the_server_is_left_alone_with_a_clea
         await call(one, asked)
     assert asked.count == 0
     assert str(caught.value) == (
-        "the server of the model gpt failed 5 times in a row, so it is not asked again for 60 s"
+        "The server of the model gpt failed 5 times in a row, so it is not asked again for 60 s."
     )
 
 

@@ -78,7 +78,7 @@ def test_the_first_available_model_is_the_default():
 def test_without_an_available_model_each_reason_is_told():
     with pytest.raises(NoModel, match=r"a: .*UNSET"):
         registry(model("a", api_key="$UNSET")).default_name()
-    with pytest.raises(NoModel, match="no model is configured"):
+    with pytest.raises(NoModel, match="No model is configured"):
         registry().default_name()
 
 

@@ -142,7 +142,7 @@ def test_no_model_at_all_says_so(house: House):
     house.configure(models=[])
     run = house.answer("Hello")
     assert (run.status, run.error_code) == (RunStatus.ERROR, ErrorCode.MODEL_UNAVAILABLE)
-    assert "no model is configured" in run.error
+    assert "No model is configured" in run.error
 
 
 def test_a_workspace_that_cannot_be_made_is_said_at_once(house: House, tmp_path):

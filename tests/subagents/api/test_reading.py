@@ -150,15 +150,13 @@ def test_prompts_are_for_those_who_may_read_them(managed: SaveManaged, make: Cal
     assert reader.ok(f"/subagents?q={secret.split()[1]}")["count"] == 0
 
 
-def test_a_broken_prompt_is_not_quoted_to_those_who_may_not_read_it(api: Api, managed: SaveManaged):
-    managed("cook")
-    ManagedSubagent.objects.update(system_prompt="the secret recipe \x01" * 20_000)
-    registry.forget()
+def test_a_broken_prompt_is_not_quoted_to_those_who_may_not_read_it(api: Api, write_config: WriteConfig):
+    write_config("subagents: {custom_agents: {cook: {description: Cooks., system_prompt: 31337}}}")
     reader = caller("view_managedsubagent")
-    assert "secret" in api.get("/subagents/cook").content.decode()
+    assert "31337" in api.get("/subagents/cook").content.decode()
     shown = reader.ok("/subagents/cook")
     assert shown["state"] == "invalid"
-    assert "secret" not in str(shown)
+    assert "31337" not in str(shown)
 
 
 def test_a_conflict_shows_within_two_seconds_of_the_change_of_the_file(

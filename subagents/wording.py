@@ -1,4 +1,4 @@
-"""What the page calls things, in the reader's language."""
+"""What page, API and command line call things, and every sentence of engine and catalogue, in the reader's language."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from django.utils.translation import gettext, ngettext, pgettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
+from engine.reasons import Reason, reason_of
 from subagents.catalogue import State
 from subagents.definitions import INHERIT, Source
 from subagents.errors import InvalidDefinition, NameTaken, NotFound, ReadOnly, StaleVersion, StorageFailed
@@ -62,12 +63,17 @@ DOCUMENT_FIELDS: Final[Mapping[str, object]] = {
 }
 
 
-def say(note: Note) -> str:
-    """Return a note's sentence in the reader's language."""
-    facts = dict(note.facts)
-    if "source" in facts:
-        facts["source"] = str(SOURCES[Source(facts["source"])])
-    return gettext(SENTENCES[note.code]) % facts
+def say(said: Note | str) -> str:
+    """Return a note's sentence, or a reason's, in the reader's language. Text that is neither stays as it is."""
+    if isinstance(said, Note):
+        facts = {name: say(fact) for name, fact in said.facts.items()}
+        if "source" in facts:
+            facts["source"] = str(SOURCES[Source(facts["source"])])
+        return gettext(SENTENCES[said.code]) % facts
+    if not isinstance(said, Reason):
+        return said
+    sentence = gettext(said.template)
+    return sentence % {name: say(fact) for name, fact in said.facts.items()} if said.facts else sentence
 
 
 def layer_label(layer: Layer) -> str:
@@ -120,8 +126,8 @@ def refusal(refused: Exception) -> str:
     if isinstance(refused, ReadOnly):
         return gettext("It is read-only here.")
     if isinstance(refused, StorageFailed):
-        return gettext("It could not be stored: %(reason)s") % {"reason": refused}
-    return str(refused)
+        return gettext("It could not be stored: %(reason)s") % {"reason": say(reason_of(refused))}
+    return say(reason_of(refused))
 
 
 def turns_in_words(turns: int) -> str:
