@@ -34,6 +34,11 @@ class AgentEntry:
     missing: tuple[str, ...] = ()
 
     @property
+    def item(self) -> CustomAgent:
+        """What stands behind the entry, under the name that entries of both kinds have for it."""
+        return self.agent
+
+    @property
     def name(self) -> str:
         return self.agent.name
 

@@ -85,6 +85,11 @@ class Entry:
     problems: tuple[str, ...] = ()  # of an invalid entry, each with its place
 
     @property
+    def item(self) -> Definition:
+        """What stands behind the entry, under the name that entries of both kinds have for it."""
+        return self.definition
+
+    @property
     def name(self) -> str:
         return self.definition.name
 

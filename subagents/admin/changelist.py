@@ -11,9 +11,10 @@ from django.core.paginator import InvalidPage
 from subagents import registry, usage
 from subagents.admin.authors import authors_of
 from subagents.admin.filters import EntryFilter
-from subagents.admin.rows import ORDERS, by_use, row, search
+from subagents.admin.rows import row
 from subagents.adminkit import ChangeList
 from subagents.definitions import Source
+from subagents.finding import ORDERS, by_use, search
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

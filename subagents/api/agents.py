@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from drf_spectacular.utils import extend_schema, extend_schema_view
@@ -17,6 +16,7 @@ from subagents.api import serializers as body
 from subagents.api.described import IF_MATCH
 from subagents.api.listing import ListQuery, PageQuery, ordered, ordering_field, page_of
 from subagents.api.views import CHANGE, READ, KindView
+from subagents.finding import AGENT_ORDERS, search
 from subagents.kinds import AGENT
 
 if TYPE_CHECKING:
@@ -32,9 +32,8 @@ _DELETE = Need(CHANGE, ("subagents.delete_customagent",))
 _CHANGING: Final = ("not_found", "stale_version", "invalid", "if_match_missing", "bad_request", "unavailable")
 _ORDERS: Final[dict[str, Any]] = {
     "name": lambda entry: entry.name,
-    "state": lambda entry: entry.state.value,
-    "model": lambda entry: entry.agent.model,
-    "updated_at": lambda entry: entry.agent.updated_at or datetime.min.replace(tzinfo=UTC),
+    **{name: AGENT_ORDERS[name] for name in ("state", "model")},
+    "updated_at": AGENT_ORDERS["updated"],
 }
 
 
@@ -73,7 +72,7 @@ class Agents(AgentsView):
     )
     def get(self, request: Any) -> Response:
         query = asked(request, AgentQuery)
-        found = [entry for entry in registry.current().agents if _wanted(entry, query)]
+        found = [entry for entry in search(registry.current().agents, query.get("q", "")) if _wanted(entry, query)]
         shown, around = page_of(request, ordered(found, query.get("ordering"), _ORDERS), query)
         return Response({**around, "results": self.shapes(shown)})
 
@@ -186,9 +185,5 @@ class AgentVersion(AgentsView):
 
 
 def _wanted(entry: AgentEntry, query: dict[str, Any]) -> bool:
-    agent = entry.agent
-    facts = {"state": entry.state.value, "enabled": agent.enabled, "model": agent.model}
-    text = f"{agent.name}\n{agent.display_name}\n{agent.description}".casefold()
-    return all(query.get(name) in (None, value) for name, value in facts.items()) and all(
-        word in text for word in query.get("q", "").casefold().split()
-    )
+    facts = {"state": entry.state.value, "enabled": entry.agent.enabled, "model": entry.agent.model}
+    return all(query.get(name) in (None, value) for name, value in facts.items())

@@ -10,9 +10,9 @@ from rest_framework import serializers
 
 from access.api.problems import Problem
 from access.api.queries import MOST_PER_PAGE
-from subagents.admin.rows import ORDERS
 from subagents.catalogue import State
 from subagents.definitions import Source
+from subagents.finding import ORDERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -12,7 +12,6 @@ from access.api.described import operation
 from access.api.permissions import Need
 from access.api.queries import asked
 from subagents import registry, services, usage
-from subagents.admin.rows import search
 from subagents.api import examples, shapes
 from subagents.api import serializers as body
 from subagents.api.described import IF_MATCH, SOURCE
@@ -20,6 +19,7 @@ from subagents.api.listing import SUBAGENT_ORDERS, PageQuery, SubagentQuery, ord
 from subagents.api.views import CHANGE, READ, KindView
 from subagents.definitions import Source
 from subagents.errors import ReadOnly
+from subagents.finding import search
 from subagents.kinds import SUBAGENT
 
 if TYPE_CHECKING:

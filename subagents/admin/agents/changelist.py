@@ -12,8 +12,9 @@ from django.core.paginator import InvalidPage
 from django.utils.translation import gettext_lazy as _
 
 from subagents import registry, usage
-from subagents.admin.agents.rows import ORDERS, row, search
+from subagents.admin.agents.rows import row
 from subagents.adminkit import ChangeList
+from subagents.finding import AGENT_ORDERS, search
 from subagents.wording import STATES
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class AgentChangeList(ChangeList):
             index = column.removeprefix("-")
             if not (index.isascii() and index.isdigit() and int(index[:4]) < len(self.list_display)):
                 continue
-            order = ORDERS.get(str(self.get_ordering_field(self.list_display[int(index[:4])])))
+            order = AGENT_ORDERS.get(str(self.get_ordering_field(self.list_display[int(index[:4])])))
             if order is not None:
                 entries.sort(key=order, reverse=column.startswith("-"))  # type: ignore[arg-type]
 

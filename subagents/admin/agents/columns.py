@@ -53,7 +53,7 @@ class AgentColumns:
         model = gettext("the default model") if entry.agent.model == INHERIT else entry.agent.model
         return format_html('<span data-live="model-{}">{}</span>', entry.key, "–" if entry.problems else model)
 
-    @display(description=_("May call"), ordering="allowed_subagents")
+    @display(description=_("May call"), ordering="scope")
     def scope(self, obj: CustomAgent) -> SafeString:
         entry = entry_of(obj)
         if entry.problems:
@@ -83,7 +83,7 @@ class AgentColumns:
             recent % {"count": wording.number(use.recent_runs)},
         )
 
-    @display(description=_("Updated"), ordering="updated_at", empty_value="–")
+    @display(description=_("Updated"), ordering="updated", empty_value="–")
     def updated(self, obj: CustomAgent) -> SafeString | None:
         at = entry_of(obj).agent.updated_at
         return moment(at) if at is not None else None

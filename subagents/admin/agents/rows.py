@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from subagents.admin.rows import LONG_AGO
 from subagents.models import CustomAgent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from subagents.agent_entries import AgentEntry
-
-# Columns by which the list can be sorted; the keys are what the page's columns name as their order.
-ORDERS: Final[dict[str, Callable[[AgentEntry], object]]] = {
-    "name": lambda entry: (entry.agent.title.casefold(), entry.name),
-    "state": lambda entry: entry.state.value,
-    "model": lambda entry: entry.agent.model,
-    "allowed_subagents": lambda entry: len(entry.resolved),
-    "updated_at": lambda entry: entry.agent.updated_at or LONG_AGO,
-}
 
 
 def row(entry: AgentEntry) -> CustomAgent:
@@ -34,13 +22,3 @@ def row(entry: AgentEntry) -> CustomAgent:
 def entry_of(instance: CustomAgent) -> AgentEntry:
     entry: AgentEntry = instance.entry  # type: ignore[attr-defined]
     return entry
-
-
-def search(entries: Iterable[AgentEntry], query: str) -> list[AgentEntry]:
-    """Keep the agents in whose name, display name or description every word of `query` occurs."""
-    words = query.casefold().split()
-    return [entry for entry in entries if all(word in _searched(entry) for word in words)]
-
-
-def _searched(entry: AgentEntry) -> str:
-    return f"{entry.name}\n{entry.agent.display_name}\n{entry.agent.description}".casefold()
