@@ -157,7 +157,12 @@ Q_CLUSTER: dict[str, Any] = {
     "label": _("Queue"),
 }
 # Functions of (now, dry_run) that remove what is of no use any more; they answer {what: how many rows}.
-HOUSEKEEPING = ["access.idempotency.prune", "deerflow_site.setup_link.prune", "runs.webhooks.prune"]
+HOUSEKEEPING = [
+    "access.idempotency.prune",
+    "deerflow_site.setup_link.prune",
+    "runs.keeping.prune_expired",
+    "runs.webhooks.prune",
+]
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 
 # --- Users ------------------------------------------------------------------------------------------------------

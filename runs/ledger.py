@@ -35,6 +35,7 @@ Entry = Fact | WireMessage
 _OWNERS = 0x5275 << 48  # sets these advisory locks apart from others; below it is room for a person's id
 _LONG_RUN_FIELDS = ("definition", "options", "metadata")
 _LONG_THREAD_FIELDS = ("values",)
+_KEEPING_FIELDS = ("ttl_minutes", "ttl_strategy")
 THREAD_FIELDS = ("last_seq", "status", "title", "metadata", "updated_at")
 
 
@@ -99,6 +100,7 @@ class Ledger:
         self._cuts: dict[UUID, list[Cut]] = {}
         self._rewound: list[tuple[UUID, Cut, int, Line]] = []
         self._values: dict[UUID, Thread] = {}
+        self._kept: dict[UUID, Thread] = {}
         self._ended: list[Run] = []
         self._cancels: set[UUID] = set()
         return self
@@ -180,7 +182,7 @@ class Ledger:
     def updates_of(self, thread: Thread) -> list[tuple[int, dict[str, Any]]]:
         """As `log.updates_of`, those that this ledger adds included."""
         own = [row for row in self._events if row.thread_id == thread.pk and row.type == EventType.STATE_UPDATED]
-        return [*log.updates_of(thread.pk), *((row.seq, from_json(row.data)["values"]) for row in own)]
+        return [*log.updates_of(thread.pk), *((row.seq, from_json(row.data).get("values", {})) for row in own)]
 
     def messages_of(self, thread: Thread, **which: Any) -> list[int]:
         """The numbers of a locked thread's messages with these fields, those that this ledger adds included."""
@@ -200,6 +202,11 @@ class Ledger:
         """What the state of a locked thread holds besides its messages."""
         thread.values = values
         self._values[thread.pk] = thread
+
+    def keep(self, thread: Thread, minutes: float, strategy: str) -> None:
+        """How long a locked thread is kept without a change, and what happens then: see runs.keeping."""
+        thread.ttl_minutes, thread.ttl_strategy = minutes, strategy
+        self._kept[thread.pk] = thread
 
     def touch(self, thread: Thread) -> None:
         thread.updated_at = self.now
@@ -251,6 +258,7 @@ class Ledger:
             rows.add(Event, self._events)
             rows.add(Message, self._messages)
             rows.change(Thread, [thread for _pk, thread in sorted(self._values.items())], _LONG_THREAD_FIELDS)
+            rows.change(Thread, [thread for _pk, thread in sorted(self._kept.items())], _KEEPING_FIELDS)
             for thread_id, cut, kept, brought_back in self._rewound:
                 rows.take_off_line(thread_id, cut.at, kept)
                 rows.put_on_line(thread_id, brought_back)

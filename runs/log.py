@@ -77,7 +77,7 @@ def cuts_of(thread_id: UUID) -> list[Cut]:
 def updates_of(thread_id: UUID) -> list[tuple[int, dict[str, Any]]]:
     """What programs set in a thread's state besides messages, oldest first: (number, values)."""
     updated = of_history(thread_id).filter(type=EventType.STATE_UPDATED).values_list("seq", "data")
-    return [(seq, from_json(data)["values"]) for seq, data in updated]
+    return [(seq, from_json(data).get("values", {})) for seq, data in updated]
 
 
 def of_history(thread_id: UUID) -> QuerySet[Event]:

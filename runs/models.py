@@ -45,6 +45,8 @@ class Thread(models.Model):
     metadata = models.JSONField(default=dict, blank=True)
     values = models.JSONField(default=dict, blank=True)  # of the state, besides the messages: see runs.history
     temporary = models.BooleanField(default=False)  # of a run without a thread of its own: goes when that has ended
+    ttl_minutes = models.FloatField(null=True, blank=True)  # without a change; null: until somebody deletes it
+    ttl_strategy = models.CharField(max_length=12, blank=True)  # what happens then: "delete" or "keep_latest"
     created_at = models.DateTimeField(_("created"))
     updated_at = models.DateTimeField(_("updated"))
 
@@ -57,6 +59,7 @@ class Thread(models.Model):
         indexes = [
             models.Index(fields=["owner", "-updated_at"], name="thread_owner_recent"),
             models.Index(fields=["updated_at"], condition=Q(temporary=True), name="thread_temporary"),
+            models.Index(fields=["updated_at"], condition=Q(ttl_minutes__isnull=False), name="thread_with_ttl"),
         ]
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ from django.http.request import split_domain_port, validate_host
 from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route, Router
 
-from runs.agent_protocol import cancelling, stateless, views
+from runs.agent_protocol import cancelling, stateless, states, threads, views
 from runs.agent_protocol.errors import Refused, refusal_of
 from runs.errors import RunsError
 from runs.group_commit import NO_DATABASE
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 PREFIX = "/langgraph"
-_RUNS = "/threads/{thread_id}/runs"
+_THREAD = "/threads/{thread_id}"
+_RUNS = _THREAD + "/runs"
 _RUN = _RUNS + "/{run_id}"
 
 Endpoint = Callable[[Request], Awaitable["Response"]]
@@ -91,8 +92,16 @@ _router = Router(
         _resource("/runs/{run_id}", GET=stateless.get_run),
         _resource("/runs/{run_id}/join", GET=stateless.join_run),
         _resource("/runs/{run_id}/stream", GET=stateless.join_stream),
-        _resource("/threads", POST=views.create_thread),
-        _resource("/threads/{thread_id}", GET=views.get_thread),
+        _resource("/threads", POST=threads.create_thread),
+        _resource("/threads/search", POST=threads.search_threads),
+        _resource("/threads/count", POST=threads.count_threads),
+        _resource("/threads/prune", POST=threads.prune_threads),
+        _resource(_THREAD, GET=threads.get_thread, PATCH=threads.update_thread, DELETE=threads.delete_thread),
+        _resource(_THREAD + "/copy", POST=threads.copy_thread),
+        _resource(_THREAD + "/state", GET=states.get_state, POST=states.update_state),
+        _resource(_THREAD + "/state/checkpoint", POST=states.post_state_checkpoint),
+        _resource(_THREAD + "/state/{checkpoint_id}", GET=states.get_state),
+        _resource(_THREAD + "/history", GET=states.get_history, POST=states.get_history),
         _resource(_RUNS, GET=views.get_runs, POST=views.create_run),
         _resource(_RUNS + "/wait", POST=views.wait_run),
         _resource(_RUNS + "/stream", POST=views.stream_run),

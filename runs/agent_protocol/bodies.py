@@ -12,6 +12,7 @@ import orjson
 from engine.text import clean_json
 from runs.agent_protocol.errors import Refused
 from runs.errors import BadInput
+from runs.lifecycle.editing import MAX_METADATA_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 MAX_BODY_BYTES = 8 << 20
 MAX_DEPTH = 100  # of lists and objects in each other; encoders give up at about 250
-MAX_METADATA_BYTES = 64 << 10  # a thread's row is read at each of its runs, its metadata with it
 _DRAINED_BYTES = 64 << 20
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}\Z")

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from runs.errors import BadInput
+from runs.merging import REMOVE
 from runs.models import new_id
 from runs.services import MAX_TEXT_LENGTH
 from runs.transcript import WireMessage, text_of
@@ -28,6 +29,26 @@ def wire_messages(value: Any, path: str = "input.messages") -> list[WireMessage]
     if not text_of(messages[-1]).strip():
         raise BadInput(f"{path}[{len(messages) - 1}].content", "the message is empty")
     return messages
+
+
+def state_messages(value: Any, path: str = "values.messages") -> list[WireMessage]:
+    """Messages that change a state: as those of a run, or {"type": "remove", "id"}; none has to say anything."""
+    if isinstance(value, str | dict):
+        value = [value]
+    if not isinstance(value, list):
+        raise BadInput(path, "expected a list of messages")
+    if len(value) > MAX_MESSAGES:
+        raise BadInput(path, f"there are {len(value):,} messages; at most {MAX_MESSAGES:,} are allowed")
+    return [_change(one, f"{path}[{place}]") for place, one in enumerate(value)]
+
+
+def _change(value: Any, path: str) -> WireMessage:
+    if not isinstance(value, dict) or value.get("type", value.get("role")) != REMOVE:
+        return _message(value, path)
+    wanted = _name(value, "id", path)
+    if not wanted:
+        raise BadInput(f"{path}.id", "this field is required")
+    return {"type": REMOVE, "id": wanted}
 
 
 def _message(value: Any, path: str) -> WireMessage:

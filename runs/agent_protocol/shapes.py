@@ -42,20 +42,30 @@ def assistant_id(name: str) -> str:
 
 def thread_object(thread: Thread, values: bytes | None, error: dict[str, str] | None = None) -> bytes:
     """A thread; `values` is its state as JSON, None before the first message."""
-    head = _bytes(
-        {
-            "thread_id": str(thread.pk),
-            "created_at": thread.created_at.isoformat(),
-            "updated_at": thread.updated_at.isoformat(),
-            "state_updated_at": thread.updated_at.isoformat(),
-            "metadata": thread.metadata,
-            "status": thread.status,
-            "config": {},
-            "interrupts": {},
-            "error": error,
-        }
-    )
-    return head[:-1] + b',"values":' + (values or b"null") + b"}"
+    return joined_json(thread_fields(thread, error), {"values": values or b"null"})
+
+
+def thread_fields(thread: Thread, error: dict[str, str] | None = None) -> dict[str, Any]:
+    """A thread without its values."""
+    return {
+        "thread_id": str(thread.pk),
+        "created_at": thread.created_at.isoformat(),
+        "updated_at": thread.updated_at.isoformat(),
+        "state_updated_at": thread.updated_at.isoformat(),
+        "metadata": thread.metadata,
+        "status": thread.status,
+        "config": {},
+        "interrupts": {},
+        "error": error,
+    }
+
+
+def joined_json(fields: Mapping[str, Any], ready: Mapping[str, bytes]) -> bytes:
+    """An object of fields, and of others whose JSON is there already."""
+    parts = [b'"%s":%s' % (name.encode(), text) for name, text in ready.items()]
+    if fields:
+        parts.insert(0, _bytes(fields)[1:-1])
+    return b"{" + b",".join(parts) + b"}"
 
 
 def values_object(messages: list[str], values: Mapping[str, Any] | None = None) -> bytes:

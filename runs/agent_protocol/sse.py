@@ -82,7 +82,7 @@ class Frames:
         elif row.type == EventType.THREAD_REWOUND:
             self._state.rewind(row.seq, from_json(row.data))
         elif row.type == EventType.STATE_UPDATED:
-            self._state.update(from_json(row.data)["values"])
+            self._state.update(from_json(row.data).get("values", {}))
 
     def gone(self) -> bytes:
         """The frames of a run that was deleted while somebody followed it."""

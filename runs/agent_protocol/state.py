@@ -79,5 +79,5 @@ def _sorted(found: Sequence[tuple[int, str, Any, str]]) -> tuple[list[Cut], list
         if kind == EventType.THREAD_REWOUND:
             cuts.append(Cut(seq, fact["to"], fact.get("forget", False), as_uuid(run_id)))
         else:
-            updates.append((seq, fact["values"]))
+            updates.append((seq, fact.get("values", {})))
     return cuts, updates

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.db import IntegrityError
 from starlette.responses import Response
 
 from access.keys import Caller, Scope
-from runs.agent_protocol.access import asked, caller_of, callers_of, database, key_in
-from runs.agent_protocol.bodies import a_choice, an_id, json_body, path_id, refuse_unsupported, some_metadata
+from runs.agent_protocol.access import asked, callers_of, database, key_in
+from runs.agent_protocol.bodies import path_id
 from runs.agent_protocol.errors import Refused
 from runs.agent_protocol.following import joined, place_of, streamed
-from runs.agent_protocol.reading import find_run, find_runs, list_runs, thread_answer
+from runs.agent_protocol.reading import find_run, find_runs, list_runs
 from runs.agent_protocol.run_request import stream_modes
-from runs.agent_protocol.shapes import json_response, run_object, thread_object
+from runs.agent_protocol.shapes import json_response, run_object
 from runs.agent_protocol.starting import created
-from runs.errors import BadInput, RunsError, ThreadExists
-from runs.lifecycle import OpenThread, remove_run
-from runs.models import Run, new_id
+from runs.errors import BadInput, RunsError
+from runs.lifecycle import remove_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from starlette.requests import Request
+
+    from runs.models import Run
 
 _YES = frozenset({"1", "true"})
 _MOST_RUNS_PER_PAGE = 1000
@@ -31,29 +31,6 @@ _MOST_RUNS_PER_PAGE = 1000
 
 async def ok(_request: Request) -> Response:
     return json_response(b'{"ok":true}')
-
-
-async def create_thread(request: Request) -> Response:
-    caller = await caller_of(request, Scope.RUN)
-    body = await json_body(request)
-    refuse_unsupported(body, ("supersteps", "ttl"))
-    wanted = an_id(body["thread_id"], "thread_id") if body.get("thread_id") is not None else None
-    if_exists = a_choice(body, "if_exists", ("raise", "do_nothing"), "raise")
-    verb = OpenThread(owner_id=caller.owner_id, thread_id=wanted or new_id(), metadata=some_metadata(body))
-    try:
-        thread = await database().write(verb)
-    except IntegrityError:
-        if if_exists == "raise" or wanted is None:
-            raise ThreadExists(verb.thread_id) from None
-        return json_response(await database().call(thread_answer, wanted, caller.owner_id))
-    return json_response(thread_object(thread, None))
-
-
-async def get_thread(request: Request) -> Response:
-    def answer(caller: Caller) -> bytes:
-        return thread_answer(path_id(request, "thread_id"), caller.owner_id)
-
-    return json_response(await asked(request, Scope.READ, answer))
 
 
 async def create_run(request: Request) -> Response:

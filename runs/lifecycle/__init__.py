@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from runs.lifecycle.commit import Held, Verb, commit, commit_one
 from runs.lifecycle.continuing import ContinueChild
+from runs.lifecycle.editing import UpdateState, UpdateThread
 from runs.lifecycle.ending import Cancel, Ending, Finish, end
 from runs.lifecycle.progress import HandOver, Progress, waiting
 from runs.lifecycle.removing import EndNow, remove_run
@@ -30,6 +31,8 @@ __all__ = [
     "StartAlone",
     "StartChild",
     "Steer",
+    "UpdateState",
+    "UpdateThread",
     "Verb",
     "commit",
     "commit_one",

@@ -39,6 +39,7 @@ class OpenThread:
     title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     temporary: bool = False
+    ttl: tuple[float, str] | None = None  # see UpdateThread
 
     def thread_ids(self) -> tuple[UUID, ...]:
         return ()
@@ -52,6 +53,8 @@ class OpenThread:
             title=clean(self.title),
             metadata=clean_json(dict(self.metadata)),
             temporary=self.temporary,
+            ttl_minutes=self.ttl[0] if self.ttl else None,
+            ttl_strategy=self.ttl[1] if self.ttl else "",
             created_at=ledger.now,
             updated_at=ledger.now,
         )

@@ -128,8 +128,13 @@ async def test_a_wrong_field_is_named_and_starts_nothing(anna: Caller, field: st
         ("metadata", {"metadata": "x"}),
         ("metadata", {"metadata": {"big": "x" * 70_000}}),
         ("if_exists", {"if_exists": "replace"}),
-        ("supersteps", {"supersteps": [{"updates": []}]}),
-        ("ttl", {"ttl": {"ttl": 5}}),
+        ("supersteps", {"supersteps": 5}),
+        ("supersteps[0].updates", {"supersteps": [{"updates": 5}]}),
+        ("supersteps[0].updates", {"supersteps": [{"updates": [{"command": {"resume": 1}}]}]}),
+        ("values", {"supersteps": [{"updates": [{"values": 5}]}]}),
+        ("ttl", {"ttl": {"ttl": -5}}),
+        ("ttl", {"ttl": True}),
+        ("ttl.strategy", {"ttl": {"ttl": 5, "strategy": "burn"}}),
     ],
 )
 async def test_a_thread_is_not_made_of_wrong_fields(anna: Caller, field: str, body: dict[str, Any]):
