@@ -37,6 +37,7 @@ CLIENTS = 16  # more than the slots below, so that something always waits
 SLOTS = 4
 LIMITS = f"runs:\n  workers: 2\n  slots_per_worker: {SLOTS}\n  max_pending_per_owner: 1000\n"
 SAMPLE_SECONDS = 5.0
+PROCESSES = {"web": "uvicorn", "workers": "qcluster"}  # the word that tells each by its command line
 SETTLE_SECONDS = 120.0
 POLL_SECONDS = 0.1
 
@@ -114,10 +115,18 @@ async def killer(work: Work, product: Product, server: Server, every_seconds: fl
             work.kills += 1
 
 
-async def memory(server: Server, samples: list[int]) -> None:
+async def memory(server: Server, samples: dict[str, list[int]]) -> None:
+    """PSS by process, sampled in a thread beside the load."""
     while True:
-        samples.append(await asyncio.to_thread(server.pss_bytes))
+        for name, word in PROCESSES.items():
+            samples[name].append(await asyncio.to_thread(server.pss_bytes_of, word))
         await asyncio.sleep(SAMPLE_SECONDS)
+
+
+def over_time(samples: list[int], parts: int = 6) -> list[int]:
+    """Medians of equal parts, MB."""
+    size = max(1, len(samples) // parts)
+    return [round(statistics.median(samples[start : start + size]) / 1e6) for start in range(0, len(samples), size)]
 
 
 def audit(product: Product, *arguments: str) -> Any:
@@ -130,7 +139,7 @@ def audit(product: Product, *arguments: str) -> Any:
 
 async def load(wire: Wire, product: Product, server: Server, seconds: float, every_seconds: float) -> dict[str, Any]:
     work = Work(wire, time.monotonic() + seconds)
-    samples: list[int] = []
+    samples: dict[str, list[int]] = {name: [] for name in PROCESSES}
     kinds = itertools.cycle(KINDS)
     beside = [asyncio.create_task(killer(work, product, server, every_seconds))]
     beside.append(asyncio.create_task(memory(server, samples)))
@@ -143,11 +152,8 @@ async def load(wire: Wire, product: Product, server: Server, seconds: float, eve
         await asyncio.gather(*beside, return_exceptions=True)
     found = await asyncio.to_thread(audit, product)
     found["faults"] += work.wrong
-    part = max(1, len(samples) // 5)
-    over_time = [
-        round(statistics.median(samples[start : start + part]) / 1e6) for start in range(0, len(samples), part)
-    ]
-    return {**found, "asked for": dict(work.ended), "kills": work.kills, "PSS MB over time": over_time}
+    grown = {f"PSS MB over time, {name}": over_time(values) for name, values in samples.items()}
+    return {**found, "asked for": dict(work.ended), "kills": work.kills, **grown}
 
 
 async def endure(options: argparse.Namespace, workplace: Path, url: str) -> int:

@@ -105,6 +105,14 @@ class Server:
         """Memory of the tree, pages shared by forked processes counted once."""
         return sum(_pss_bytes(process.pid) for process in self.processes())
 
+    def pss_bytes_of(self, word: str) -> int:
+        """Memory of those processes of the tree whose command line has the word."""
+        found = 0
+        for process in self.processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found += _pss_bytes(process.pid) if word in " ".join(process.cmdline()) else 0
+        return found
+
     def cpu_seconds(self) -> float:
         """CPU time of the tree, children that have ended and were waited for included."""
         total = 0.0
