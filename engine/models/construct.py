@@ -33,6 +33,7 @@ _SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 # With one of these an entry says itself how it connects to OpenAI.
 _OWN_CONNECTIONS: Final = frozenset({"http_client", "http_async_client", "http_socket_options", "openai_proxy"})
+_OWN_CLIENTS: Final = frozenset({"async_client", "root_async_client"})
 _DEFAULTS: Final[Mapping[str, object]] = {"streaming": True, "stream_usage": True}
 # The model's gate asks again and watches for silence, the same way for every provider.
 _LEFT_TO_THE_GATE: Final[Mapping[str, object]] = {"max_retries": 0, "stream_chunk_timeout": None}
@@ -66,6 +67,10 @@ def construct(model: ModelConfig) -> BaseChatModel:
         raise ModelUnavailable(model.name, reason) from error
     if not isinstance(built, BaseChatModel):
         raise ModelUnavailable(model.name, Reason(_("%(use)s did not give a LangChain chat model"), use=model.use))
+    if _is_openai(target) and target.__name__ == "ChatOpenAI" and not _OWN_CLIENTS & set(model.extra):
+        from engine.models.openai_streams import send_and_read_as_is
+
+        send_and_read_as_is(built)  # type: ignore[arg-type]
     return built
 
 
