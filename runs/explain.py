@@ -135,6 +135,10 @@ _ERRORS: dict[ErrorCode, tuple[Words, Words]] = {
         lambda: _("The agent it was sent to does not exist any more, or it is switched off."),
         lambda: _("Choose another one and send the message again."),
     ),
+    ErrorCode.CHECKPOINT_GONE: (
+        lambda: _("The earlier step it was to begin at was rolled back while it waited."),
+        lambda: _("Send the message again, from another step."),
+    ),
     ErrorCode.INTERNAL: (
         lambda: _("An error of our own."),
         lambda: _("The workers' log says more under this run's id."),

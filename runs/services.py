@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from engine.text import REPLACED, clean, count_replaced
 from runs import queue
 from runs.errors import BadInput, RunNotFound, ThreadExists, ThreadNotFound
-from runs.lifecycle import Cancel, OpenThread, Start, Steer, Verb, commit, commit_one
+from runs.lifecycle import Cancel, OpenThread, Start, Steer, Verb, commit, commit_one, start_instead
 from runs.lifecycle.commit import again_after_deadlock
 from runs.models import Run, Thread, new_id
 from runs.options import agent_name, clean_options
@@ -35,11 +35,12 @@ MAX_TEXT_LENGTH = 200_000  # characters of one message a person or program sends
 
 
 class MultitaskStrategy(StrEnum):
-    """What happens to a message while the thread's run is active. Rollback comes with the whole wire."""
+    """What happens to a message while the thread's run is active."""
 
     ENQUEUE = "enqueue"
     REJECT = "reject"
     INTERRUPT = "interrupt"
+    ROLLBACK = "rollback"  # what the thread is at goes, and all it has said
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,8 @@ def start_run(
 ) -> Run:
     """Record a message, a pending run and its queue row, all or nothing.
 
-    Behind an active run it waits for its turn (`enqueue`), is refused with ThreadBusy (`reject`), or interrupts it.
+    Behind an active run it waits for its turn (`enqueue`), is refused with ThreadBusy (`reject`), interrupts it, or
+    takes its place (`rollback`).
     """
     start = start_verb(
         thread_id=thread.pk,
@@ -134,13 +136,21 @@ def start_run(
         options=options,
         multitask=multitask,
     )
+    return begin(start, multitask)
+
+
+def begin(start: Start, multitask: MultitaskStrategy) -> Run:
+    """Start a run and do to what its thread is at what the strategy says, at once. Raises what Start raises."""
+    if multitask == MultitaskStrategy.ROLLBACK:
+        return start_instead(start, by="")
     verbs: list[Verb] = [start]
     if multitask == MultitaskStrategy.INTERRUPT:
-        verbs.extend(interrupts(thread.pk))
+        verbs.extend(interrupts(start.thread_id))
     run, *_rest = commit(verbs)
     if isinstance(run, Exception):
         raise run
-    return run
+    started: Run = run
+    return started
 
 
 def interrupts(thread_id: UUID, *, by: str = "", waiting_too: bool = True) -> list[Cancel]:

@@ -62,6 +62,7 @@ class ErrorCode(StrEnum):
     MODEL_FAILED = "model_failed"
     NO_ANSWER = "no_answer"
     AGENT_UNKNOWN = "agent_unknown"
+    CHECKPOINT_GONE = "checkpoint_gone"
     INTERNAL = "internal"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 
-from runs import rows, services
+from runs import rows
 from runs.agent_protocol.shapes import error_object, thread_object, values_object
 from runs.errors import BadInput, RunNotFound, ThreadNotFound
 from runs.event_types import EventType
@@ -19,8 +19,6 @@ from runs.transcript import from_json, readable
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
-
-    from runs.lifecycle import Cancel
 
 
 def messages_now(thread_id: UUID) -> list[str]:
@@ -89,8 +87,7 @@ def find_run_anywhere(run_id: UUID, owner_id: int) -> Run:
 
 def list_runs(thread_id: UUID, owner_id: int, status: str | None, limit: int, offset: int) -> list[Run]:
     """Newest first. `status` is a word of the wire."""
-    if not Thread.objects.filter(pk=thread_id, owner_id=owner_id).exists():
-        raise ThreadNotFound(thread_id)
+    check_owner(thread_id, owner_id)
     runs = Run.objects.filter(thread_id=thread_id).order_by("-created_at", "-pk")
     if status:
         ours = [own for own, word in TO_LANGGRAPH.items() if word == status]
@@ -119,8 +116,7 @@ def replies_under_way(thread_id: UUID, run_id: UUID, upto: int) -> dict[str, str
     return texts
 
 
-def interrupts_of(thread_id: UUID, owner_id: int) -> list[Cancel]:
-    """Verbs that interrupt what the thread is at. Raises ThreadNotFound."""
+def check_owner(thread_id: UUID, owner_id: int) -> None:
+    """Raise ThreadNotFound for a thread that is not this person's."""
     if not Thread.objects.filter(pk=thread_id, owner_id=owner_id).exists():
         raise ThreadNotFound(thread_id)
-    return services.interrupts(thread_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from runs.agent_protocol.bodies import a_choice, a_number, an_object, refuse_unsupported, some_metadata
+from runs.agent_protocol.bodies import a_choice, a_number, an_id, an_object, some_metadata
 from runs.agent_protocol.errors import Refused
 from runs.agent_protocol.messages import wire_messages
 from runs.errors import BadInput
@@ -14,18 +14,15 @@ from runs.services import MultitaskStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from uuid import UUID
 
     from runs.transcript import WireMessage
 
 STREAM_MODES = ("values", "updates", "messages", "messages-tuple", "custom")
 DEFAULT_MODES = ("values",)
-_UNSUPPORTED = (
-    "command",
-    "checkpoint",
-    "checkpoint_id",
-    "interrupt_before",
-    "interrupt_after",
-)
+# They stop a graph between its nodes; an agent has none that a program knows.
+_OF_GRAPHS = ("interrupt_before", "interrupt_after")
+_OF_GRAPHS_IN_COMMAND = ("resume", "goto")
 MAX_DELAY_SECONDS = 30 * 24 * 3600
 _URL_LENGTH = 2000
 
@@ -34,6 +31,7 @@ _URL_LENGTH = 2000
 class RunRequest:
     assistant: str  # as it was written; see `assistants.agent_of`
     messages: list[WireMessage]
+    checkpoint: UUID | None  # where it begins
     options: dict[str, Any]
     options_path: str  # where they stood in the body
     metadata: dict[str, Any]
@@ -58,14 +56,14 @@ class RunRequest:
 
 def run_request(body: Mapping[str, Any]) -> RunRequest:
     """Check a run request. Raises BadInput with the field's path."""
-    refuse_unsupported(body, _UNSUPPORTED)
     a_choice(body, "durability", ("sync", "async", "exit"), "async")
     metadata = {name: value for name, value in some_metadata(body).items() if name not in OF_THE_SERVER}
     options, options_path = _options(body)
     strategies = [strategy.value for strategy in MultitaskStrategy]
     return RunRequest(
         assistant=_assistant(body.get("assistant_id")),
-        messages=wire_messages(an_object(body, "input").get("messages")),
+        messages=_messages(body),
+        checkpoint=_checkpoint(body),
         options=options,
         options_path=options_path,
         metadata=metadata,
@@ -88,6 +86,32 @@ def stream_modes(value: Any) -> tuple[str, ...]:
         if mode != "" and mode not in STREAM_MODES:
             raise BadInput("stream_mode", f"this server streams {', '.join(STREAM_MODES)}")
     return tuple(mode for mode in STREAM_MODES if mode in wanted)
+
+
+def _messages(body: Mapping[str, Any]) -> list[WireMessage]:
+    """What an agent is told: the input's messages, or those of a command that only updates the state."""
+    for field in _OF_GRAPHS:
+        if body.get(field):
+            raise BadInput(field, "an agent has no nodes to stop at; this is for graphs")
+    command = an_object(body, "command")
+    for field in _OF_GRAPHS_IN_COMMAND:
+        if command.get(field) is not None:
+            raise BadInput(f"command.{field}", "an agent has nothing to resume and no nodes to go to; send a message")
+    if command:
+        update = an_object(command, "update", path="command.update")
+        return wire_messages(update.get("messages"), "command.update.messages")
+    if body.get("input") is None:
+        raise BadInput("input", "an agent goes on from a message; without input only graphs go on")
+    return wire_messages(an_object(body, "input").get("messages"))
+
+
+def _checkpoint(body: Mapping[str, Any]) -> UUID | None:
+    written = an_object(body, "checkpoint")
+    if written.get("checkpoint_ns"):
+        raise BadInput("checkpoint.checkpoint_ns", "an agent has no subgraphs")
+    if written.get("checkpoint_id") is not None:
+        return an_id(written["checkpoint_id"], "checkpoint.checkpoint_id")
+    return None if body.get("checkpoint_id") is None else an_id(body["checkpoint_id"], "checkpoint_id")
 
 
 def _url(value: Any) -> str:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from django.db import IntegrityError, transaction
 
 from access.keys import Scope
-from runs import services
+from runs import history, services
 from runs.agent_protocol.access import caller_of, database
 from runs.agent_protocol.assistants import agent_of, needs_look_up
 from runs.agent_protocol.bodies import json_body, path_id
-from runs.agent_protocol.reading import interrupts_of, thread_exists
+from runs.agent_protocol.reading import check_owner, thread_exists
 from runs.agent_protocol.run_request import run_request
 from runs.agent_protocol.targets import check_webhook
-from runs.errors import RunsError
+from runs.errors import CheckpointNotFound, RunsError
 from runs.lifecycle import OpenThread, StartAlone, commit
 from runs.lifecycle.commit import again_after_deadlock
 from runs.models import Run, new_id
@@ -87,27 +87,32 @@ async def _start_verb(caller: Caller, thread_id: UUID, wanted: RunRequest) -> St
         start,
         options={**start.options, **wanted.noted},
         metadata={**wanted.metadata, **start.metadata},
+        from_seq=_number_of(wanted.checkpoint, thread_id),
         delay_seconds=wanted.delay_seconds,
         webhook=wanted.webhook,
     )
+
+
+def _number_of(checkpoint: UUID | None, thread_id: UUID) -> int | None:
+    seq = None if checkpoint is None else history.seq_of(thread_id, checkpoint)
+    if checkpoint is not None and seq is None:
+        raise CheckpointNotFound(thread_id)
+    return seq
 
 
 async def _start(caller: Caller, thread_id: UUID, wanted: RunRequest) -> Any:
     start = await _start_verb(caller, thread_id, wanted)
     if wanted.create_thread and not await database().call(thread_exists, thread_id):
         await _create_if_missing(caller, thread_id)
-    if wanted.multitask == MultitaskStrategy.INTERRUPT:
-        return await database().call(_interrupting, start)
+    if wanted.multitask in {MultitaskStrategy.INTERRUPT, MultitaskStrategy.ROLLBACK}:
+        return await database().call(_in_place, start, wanted.multitask)
     return await database().write(start)
 
 
-def _interrupting(start: Start) -> Run:
-    """Start a run and end what its thread is at, at once: of many that interrupt each other the last one stays."""
-    run, *_ended = commit([start, *interrupts_of(start.thread_id, start.owner_id)])
-    if isinstance(run, RunsError):
-        raise run
-    started: Run = run
-    return started
+def _in_place(start: Start, multitask: MultitaskStrategy) -> Run:
+    """Start a run and end what its thread is at: of many that interrupt each other the last one stays."""
+    check_owner(start.thread_id, start.owner_id)
+    return services.begin(start, multitask)
 
 
 async def _create_if_missing(caller: Caller, thread_id: UUID) -> None:

@@ -10,7 +10,7 @@ from runs.lifecycle.continuing import ContinueChild
 from runs.lifecycle.editing import UpdateState, UpdateThread
 from runs.lifecycle.ending import Cancel, Ending, Finish, end
 from runs.lifecycle.progress import HandOver, Progress, waiting
-from runs.lifecycle.removing import EndNow, remove_run
+from runs.lifecycle.removing import EndNow, remove_run, roll_back_run, start_instead
 from runs.lifecycle.rewinding import Rewind, roll_back, take_back
 from runs.lifecycle.start import OpenThread, Start, StartAlone, StartChild
 from runs.lifecycle.steering import ReadSteers, Steer
@@ -39,6 +39,8 @@ __all__ = [
     "end",
     "remove_run",
     "roll_back",
+    "roll_back_run",
+    "start_instead",
     "take_back",
     "waiting",
 ]

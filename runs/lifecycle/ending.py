@@ -10,11 +10,12 @@ from django.utils import translation
 from engine.reasons import Reason, to_plain
 from engine.text import clean, clean_json
 from runs import log, queue
-from runs.errors import RunNotFound, Steered
+from runs.errors import CheckpointNotFound, RunNotFound, Steered
 from runs.event_types import Fact, RunEnded, TaskEnded
 from runs.explain import REASON, explain
 from runs.lifecycle.continuing import tell_lead
 from runs.lifecycle.progress import Progress
+from runs.lifecycle.rewinding import roll_back
 from runs.lifecycle.start import BRIEF_LENGTH, enter_transcript, its_turn
 from runs.lifecycle.steering import leave_unread
 from runs.models import Run
@@ -94,12 +95,14 @@ def _as_asked(run: Run, ending: Ending) -> Ending:
     return replace(ending, status=status, error_code=cancel_code(status), error="", detail={}, cancelled_by="")
 
 
-def end(ledger: Ledger, run: Run, ending: Ending) -> None:
+def end(ledger: Ledger, run: Run, ending: Ending, *, rolled_back: bool = False) -> None:
     """Move a run to a terminal state, with exactly one terminal event on its thread and one on its parent's.
 
-    The next waiting run of the thread gets its turn.
+    The next waiting run of the thread gets its turn; with `rolled_back`, in the state before this run.
     """
     _close(ledger, run, ending)
+    if rolled_back:
+        roll_back(ledger, ledger.threads[run.thread_id], run)
     _next_in_line(ledger, ledger.threads[run.thread_id], ending.status)
 
 
@@ -168,14 +171,26 @@ def _next_in_line(ledger: Ledger, thread: Thread, status: RunStatus) -> None:
         return
     for run in line:
         if not run.cancel_requested:
-            its_turn(ledger, thread, run)
-            return
+            if turn_or_end(ledger, thread, run):
+                return
+            status = RunStatus(run.status)
+            continue
         # Superseded while it waited: nobody answers it, but its words stay in the conversation.
         enter_transcript(ledger, thread, run)
         status = RunStatus(run.cancel_requested)
         _close(ledger, run, Ending(status=status, error_code=cancel_code(status)))
     thread.status = THREAD_AFTER[status].value
     ledger.touch(thread)
+
+
+def turn_or_end(ledger: Ledger, thread: Thread, run: Run) -> bool:
+    """Give a run its turn. False: it has ended instead, because the step it was to begin at is gone."""
+    try:
+        its_turn(ledger, thread, run)
+    except CheckpointNotFound:
+        _close(ledger, run, Ending(status=RunStatus.ERROR, error_code=ErrorCode.CHECKPOINT_GONE))
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

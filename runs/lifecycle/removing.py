@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, ClassVar
 from django.db import transaction
 
 from engine.text import clean
-from runs.errors import RunNotFound
+from runs.errors import RunNotFound, RunsError
 from runs.lifecycle.commit import again_after_deadlock, commit
 from runs.lifecycle.ending import Ending, cancel_code, end, settle_unattended
 from runs.models import Run, Thread
 from runs.statuses import ENDED, RunStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
     from uuid import UUID
 
     from runs.ledger import Ledger
+    from runs.lifecycle.start import Start
 
 _WHO_LENGTH = 150
 
@@ -27,8 +28,9 @@ _WHO_LENGTH = 150
 class EndNow:
     """End a run without waiting for its worker, which is fenced from then on and told to stop.
 
-    What it had written so far is kept and settled. Result: False when it had ended before. Raises RunNotFound.
-    `lock_threads` are the run's thread and, for a child, its parent's thread.
+    What it had written so far is kept and settled, or with `rolled_back` is no part of the thread's state any more.
+    Result: False when it had ended before. Raises RunNotFound. `lock_threads` are the run's thread and, for a child,
+    its parent's thread.
     """
 
     locks_queue_row: ClassVar[bool] = True
@@ -36,6 +38,7 @@ class EndNow:
     run_id: UUID
     lock_threads: tuple[UUID, ...]
     by: str = ""
+    rolled_back: bool = False
 
     def thread_ids(self) -> tuple[UUID, ...]:
         return self.lock_threads
@@ -49,39 +52,81 @@ class EndNow:
             raise RunNotFound(self.run_id)
         if run.status in ENDED:
             return False
-        settle_unattended(ledger, run)
-        status = RunStatus.CANCELLED
-        end(ledger, run, Ending(status=status, cancelled_by=self.by, error_code=cancel_code(status)))
+        if not self.rolled_back:
+            settle_unattended(ledger, run)
+        ending = Ending(status=RunStatus.CANCELLED, cancelled_by=self.by, error_code=cancel_code(RunStatus.CANCELLED))
+        end(ledger, run, ending, rolled_back=self.rolled_back)
         ledger.ring_cancel(run.pk)
         return True
 
 
 def remove_run(run_id: UUID, *, by: str) -> None:
-    """End a run and what it delegated, and delete its row with theirs; what it said stays in its thread.
+    """End a lead's run and what it delegated, and delete its row with theirs; what it said stays in its thread.
 
-    Raises RunNotFound. May be called again by whoever finds it half done.
+    Raises RunNotFound.
     """
-    own = list(Run.objects.filter(pk=run_id).values_list("pk", "thread_id", "parent__thread_id"))
-    if not own:
+    if not again_after_deadlock(lambda: _removed([run_id], by, rolled_back=False)):
         raise RunNotFound(run_id)
-    _end_now(own, by)
-    # No child begins any more: whoever would start one is fenced.
-    below = Run.objects.active().filter(root_id=run_id).exclude(pk=run_id).order_by("-depth")
-    _end_now(list(below.values_list("pk", "thread_id", "parent__thread_id")), by)
-    again_after_deadlock(lambda: _delete(run_id))
 
 
-def _end_now(places: Sequence[tuple[UUID, UUID, UUID | None]], by: str) -> None:
-    """End runs, each given with its thread and its parent's thread."""
-    who = clean(by)[:_WHO_LENGTH]
-    for pk, thread_id, upper in places:
-        commit([EndNow(run_id=pk, lock_threads=(thread_id,) if upper is None else (thread_id, upper), by=who)])
+def roll_back_run(run_id: UUID, *, by: str) -> bool:
+    """As `remove_run`, and its thread is as it was before. False: it had ended, or was gone, and nothing is changed."""
+    active = Run.objects.active().filter(pk=run_id).exists()
+    return active and bool(again_after_deadlock(lambda: _removed([run_id], by, rolled_back=True)))
+
+
+def start_instead(start: Start, *, by: str) -> Run:
+    """Start a run in place of all that its thread is at or has waiting: those are rolled back and gone.
+
+    Raises what Start raises; then nothing is changed.
+    """
+
+    @transaction.atomic
+    def transact() -> Run:
+        # The newest first: what waits would otherwise have its turn before its own end.
+        line = Run.objects.active().filter(thread_id=start.thread_id, thread__owner_id=start.owner_id)
+        replaced = list(line.order_by("-created_at", "-pk").values_list("pk", flat=True))
+        run, *ended = commit([start, *_ends(replaced, by, rolled_back=True)])
+        if isinstance(run, RunsError):
+            raise run
+        _delete([pk for pk, was_active in zip(replaced, ended, strict=False) if was_active is True])
+        started: Run = run
+        return started
+
+    return again_after_deadlock(transact)
 
 
 @transaction.atomic
-def _delete(run_id: UUID) -> None:
-    below = Run.objects.filter(root_id=run_id).exclude(pk=run_id)
+def _removed(run_ids: list[UUID], by: str, *, rolled_back: bool) -> list[bool]:
+    """Whether each of these runs was active; those that are gone are left out."""
+    answers = commit(list(_ends(run_ids, by, rolled_back=rolled_back)))
+    own = [answer for answer in answers[: len(run_ids)] if not isinstance(answer, RunsError)]
+    if rolled_back and True not in own:
+        return []  # it ended meanwhile
+    _delete(run_ids)
+    return own
+
+
+def _ends(run_ids: list[UUID], by: str, *, rolled_back: bool) -> Iterable[EndNow]:
+    """Verbs for leads' runs, in this order, and then for what they have delegated and not got back yet."""
+    who = clean(by)[:_WHO_LENGTH]
+    places = {row[0]: row for row in _places(pk__in=run_ids)}
+    for run_id in run_ids:
+        if run_id in places:
+            yield EndNow(run_id=run_id, lock_threads=(places[run_id][1],), by=who, rolled_back=rolled_back)
+    for pk, thread_id, upper in _places(root_id__in=run_ids, depth__gt=0, ended_at__isnull=True):
+        # Their rows go with their lead's in a moment; this rings up their workers.
+        yield EndNow(run_id=pk, lock_threads=(thread_id, upper) if upper else (thread_id,), by=who)
+
+
+def _places(**which: object) -> list[tuple[UUID, UUID, UUID | None]]:
+    return list(Run.objects.filter(**which).order_by("depth", "pk").values_list("pk", "thread_id", "parent__thread_id"))
+
+
+def _delete(run_ids: list[UUID]) -> None:
+    """Remove rows of runs that have ended, with the threads of what they delegated."""
+    below = Run.objects.filter(root_id__in=run_ids).exclude(pk__in=run_ids)
     thread_ids = set(below.values_list("thread_id", flat=True))
     list(Thread.objects.select_for_update().filter(pk__in=thread_ids).order_by("pk").values_list("pk"))
     Thread.objects.filter(pk__in=thread_ids).delete()
-    Run.objects.filter(pk=run_id).delete()
+    Run.objects.filter(pk__in=run_ids).delete()

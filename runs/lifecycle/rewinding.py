@@ -66,9 +66,14 @@ def take_back(ledger: Ledger, thread: Thread, to: int, *, run_id: UUID = NO_RUN,
     `run_id` is the run for whose sake. Raises CheckpointNotFound for a number that is none, or that a rollback took.
     Result: as `Rewind`.
     """
-    if not _is_checkpoint(ledger, thread, to) or history.forgotten([to], ledger.cuts_of(thread)):
-        raise CheckpointNotFound(thread.pk)
+    check_checkpoint(ledger, thread, to)
     return _rewind(ledger, thread, Cut(thread.last_seq + 1, to, forget, run_id))
+
+
+def check_checkpoint(ledger: Ledger, thread: Thread, seq: int) -> None:
+    """Raise CheckpointNotFound for a number that is none in a locked thread, or that a rollback took."""
+    if not _is_checkpoint(ledger, thread, seq) or history.forgotten([seq], ledger.cuts_of(thread)):
+        raise CheckpointNotFound(thread.pk)
 
 
 def roll_back(ledger: Ledger, thread: Thread, run: Run) -> None:

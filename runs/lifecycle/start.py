@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from engine.text import clean, clean_json
 from runs.errors import ThreadBusy, ThreadNotFound, TooManyPending
 from runs.event_types import RunQueued, RunStarted, TaskCreated, TaskStarted
+from runs.lifecycle.rewinding import check_checkpoint, take_back
 from runs.models import Run, Thread, WebhookDelivery, new_id
 from runs.statuses import RunStatus, ThreadStatus
 from runs.transcript import text_of
@@ -94,7 +95,7 @@ class Start:
 
     A thread remembers its agent (`agent` None) and whether that may delegate: what the run before it had holds.
     Result: the Run. Raises ThreadNotFound, TooManyPending, and ThreadBusy when `reject` and the thread has an active
-    run.
+    run, CheckpointNotFound for a `from_seq` that is none.
     """
 
     thread_id: UUID
@@ -107,6 +108,7 @@ class Start:
     continues_id: UUID | None = None  # the run it goes on from
     delay_seconds: float = 0  # no worker takes it before; it keeps its place in the line of its thread
     webhook: str = ""  # a URL that is told when the run has ended
+    from_seq: int | None = None  # the checkpoint it begins at; None: where the thread is when its turn comes
     most_pending: int | None = None  # runs of this owner that may wait; None: as configured, 0: any number
     run_id: UUID = field(default_factory=new_id)
 
@@ -125,6 +127,8 @@ class Start:
         if ahead and self.reject:
             raise ThreadBusy(self.thread_id)
         self.check_room(ledger)
+        if self.from_seq is not None:
+            check_checkpoint(ledger, thread, self.from_seq)
         agent, options = self._remembering(thread, ahead)
         run = Run(
             id=self.run_id,
@@ -137,6 +141,7 @@ class Start:
             continues_id=self.continues_id,
             created_at=ledger.now,
             due_at=ledger.now + timedelta(seconds=self.delay_seconds) if self.delay_seconds else None,
+            from_seq=self.from_seq,
             base_seq=thread.last_seq,
         )
         ledger.add_run(run)
@@ -192,8 +197,12 @@ def enter_transcript(ledger: Ledger, thread: Thread, run: Run) -> None:
 def its_turn(ledger: Ledger, thread: Thread, run: Run) -> None:
     """The run is the thread's active one from now on: its messages enter the transcript, a worker may claim it.
 
-    One that is due later may be claimed from then on.
+    One that is due later may be claimed from then on. One that begins at an earlier checkpoint takes the thread back to
+    it. Raises CheckpointNotFound, having changed nothing.
     """
+    if run.from_seq is not None:
+        take_back(ledger, thread, run.from_seq, run_id=run.pk)
+        ledger.change(run, from_seq=None)  # once
     enter_transcript(ledger, thread, run)
     thread.status = ThreadStatus.BUSY
     ledger.touch(thread)

@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef, Q
 from runs import clock, queue, temporary
 from runs.ledger import Ledger
 from runs.lifecycle import Cancel, commit
-from runs.lifecycle.start import its_turn
+from runs.lifecycle.ending import turn_or_end
 from runs.models import Run
 from runs.statuses import ACTIVE, ENDED, RunStatus
 
@@ -50,7 +50,8 @@ def _restore_queue_rows() -> None:
             if any(ledger.has_its_turn(other) for other in ledger.line_of(thread) if other.pk != run.pk):
                 continue  # another one got its turn since we looked
             logger.warning("run %s had no queue row; it is queued again", run_id)
-            its_turn(ledger, thread, run)
+            if not turn_or_end(ledger, thread, run):
+                logger.warning("run %s could not begin and has ended", run_id)
 
 
 def _without_queue_row() -> list[tuple[UUID, UUID]]:

@@ -37,7 +37,8 @@ from tests.runs.invariants import assert_queue_whole, assert_whole
 
 CALLS = st.sampled_from(["call-1", "call-2"])
 ENDS = st.sampled_from(sorted(ENDED))
-STRATEGIES = st.sampled_from(sorted(MultitaskStrategy))
+# A rollback takes words back, which these histories count.
+STRATEGIES = st.sampled_from(sorted(set(MultitaskStrategy) - {MultitaskStrategy.ROLLBACK}))
 PLACE = st.integers(0, 5)
 
 

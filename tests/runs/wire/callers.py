@@ -113,6 +113,23 @@ async def stream_of(caller: Caller, place: str, *modes: str, after: str = "") ->
     return events_of(answer.text)
 
 
+async def followed(caller: Caller, place: str) -> asyncio.Task[list[ServerEvent]]:
+    """A run's stream that somebody reads by now; the task has its events when it has ended."""
+    begun = asyncio.Event()
+
+    async def read() -> list[ServerEvent]:
+        text = ""
+        async with caller.http.stream("GET", f"{place}/stream", timeout=60) as answer:
+            async for piece in answer.aiter_text():
+                text += piece
+                begun.set()
+        return events_of(text)
+
+    task = asyncio.create_task(read())
+    await asyncio.wait_for(begun.wait(), 60)
+    return task
+
+
 def text_in(parts: list[Any]) -> str:
     """The assistant's words in the parts of a `messages-tuple` stream."""
     chunks = [part.data[0] for part in parts if part.event == "messages"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from langgraph_sdk.errors import ConflictError, NotFoundError
 
 from runs import clock, queue
 from runs.models import Event, Message, Run, Thread
-from tests.runs.wire.callers import asks, contents, events_of, in_database, said, unknown_id
+from tests.runs.wire.callers import asks, contents, followed, in_database, said, unknown_id
 from tests.runs.wire.test_access import in_shape
 from tests.scripted_model import scripts
 
@@ -101,14 +100,14 @@ async def test_a_run_is_deleted_while_it_works_and_nothing_of_it_is_written_afte
 ):
     thread_id = await anna.thread()
     run_id, prompt = await hanging(anna, model, thread_id)
-    follower = asyncio.create_task(anna.http.get(f"/threads/{thread_id}/runs/{run_id}/stream"))
+    follower = await followed(anna, f"/threads/{thread_id}/runs/{run_id}")
     following = (await anna.sdk.runs.create(thread_id, LEAD, input=said(scripts.says("Next.")[1])))["run_id"]
     assert (await anna.http.delete(f"/threads/{thread_id}/runs/{run_id}")).status_code == 204
     with pytest.raises(NotFoundError):
         await anna.sdk.runs.get(thread_id, run_id)
     values = await anna.sdk.runs.join(thread_id, following)
     assert (contents(values)[0], contents(values)[-1]) == (prompt, "Next.")
-    assert events_of((await follower).text)[-1].name == "end"
+    assert (await follower)[-1].name == "end"
     assert (await anna.sdk.threads.get(thread_id))["status"] == "idle"
 
     def rows_of() -> tuple[int, int]:
