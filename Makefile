@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-installed
 DEVELOPMENT := $(VENV)/.development-installed
+OLDER_CLIENT := $(VENV)/deepagents-0.7.8
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: help demo up test lint bench messages openapi lock format clean
@@ -61,4 +62,5 @@ $(RUNTIME): $(BIN)/python requirements.txt constraints.txt
 $(DEVELOPMENT): $(BIN)/python requirements.txt requirements-dev.txt constraints.txt
 	@echo "Installing for development (only when requirements change) ..."
 	@$(PIP) install -r requirements.txt -r requirements-dev.txt -c constraints.txt
+	@$(PIP) install --no-deps --upgrade --target $(OLDER_CLIENT) deepagents==0.7.8
 	@touch $@ $(RUNTIME)
