@@ -16,7 +16,7 @@ from typing import Any
 
 from deepagents import create_deep_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -30,10 +30,10 @@ class ScriptedSupervisor(BaseChatModel):
     def _llm_type(self) -> str:
         return "scripted-supervisor"
 
-    def bind_tools(self, _tools: Any, **_options: Any) -> Any:
+    def bind_tools(self, *_arguments: Any, **_options: Any) -> Any:
         return self
 
-    def _generate(self, _messages: list[BaseMessage], *_arguments: Any, **_options: Any) -> ChatResult:
+    def _generate(self, *_arguments: Any, **_options: Any) -> ChatResult:
         reply = _replies.popleft() if _replies else AIMessage("Noted.")
         return ChatResult(generations=[ChatGeneration(message=reply)])
 
