@@ -6,6 +6,7 @@ import ipaddress
 import os
 import shutil
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
 _DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences", "live_server", "admin_client"}
-_left_out: dict[str, int] = {}
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -103,7 +103,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         lack = _what_is_missing(item)
         if lack:
-            _left_out[lack] = _left_out.get(lack, 0) + 1
             item.add_marker(pytest.mark.skip(reason=lack))
 
 
@@ -154,8 +153,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    for lack, count in sorted(_left_out.items()):
-        terminalreporter.write_line(f"Left out: {count} tests ({lack})")
+    # The reports tell, because the tests may have run in processes of their own.
+    skipped = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", ())]
+    for lack, count in sorted(Counter(skipped).items()):
+        terminalreporter.write_line(f"Left out: {count} tests ({lack.removeprefix('Skipped: ')})")
     totals_file = os.environ.get("TEST_TOTALS_FILE")
     if totals_file:
         counts = {word: len(terminalreporter.stats.get(word, ())) for word in ("passed", "failed", "error", "skipped")}
