@@ -159,6 +159,7 @@ class ApiKeyAdmin(_Base):
     def _page(self, request: HttpRequest, name: str, context: dict[str, Any]) -> TemplateResponse:
         request.current_app = self.admin_site.name
         base = {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media, "is_unfold": IS_UNFOLD}
+        base["list_title"] = _("API keys")
         return TemplateResponse(request, f"admin/access/apikey/{name}.html", base | context)
 
     # --- Columns -----------------------------------------------------------------------------------------------

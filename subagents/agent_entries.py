@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.tools.names import DELEGATION_TOOLS
 from subagents.catalogue import State
 from subagents.custom_agents import CustomAgent
-from subagents.definitions import INHERIT
+from subagents.definitions import INHERIT, Source
 from subagents.notes import Note, note
 from subagents.scope import ScopeKind
 
@@ -41,6 +41,15 @@ class AgentEntry:
     @property
     def name(self) -> str:
         return self.agent.name
+
+    @property
+    def source(self) -> Source:
+        return Source.MANAGED
+
+    @property
+    def shadowed_by(self) -> None:
+        """No other source has custom agents."""
+        return None
 
     @property
     def key(self) -> str:

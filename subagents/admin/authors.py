@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from subagents.models import Revision
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from subagents.catalogue import Entry
 
-
-def authors_of(entries: Iterable[Entry], *, kind: str = "subagent") -> dict[str, str]:
+def authors_of(entries: Iterable[Any], *, kind: str = "subagent") -> dict[str, str]:
     """Return, by name, who wrote the stored version of each entry, in one query.
 
     Nothing is said of an entry whose version has no revision: somebody changed its file by hand.
     """
-    versions = {entry.name: entry.definition.version for entry in entries if entry.definition.version is not None}
+    versions = {entry.name: entry.item.version for entry in entries if entry.item.version is not None}
     if not versions:
         return {}
     written = (

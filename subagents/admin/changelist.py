@@ -1,4 +1,4 @@
-"""Django's change list over the merged catalogue instead of a table."""
+"""Django's change list over entries of either kind instead of a table."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ORDER_VAR
 from django.core.paginator import InvalidPage
 
-from subagents import registry, usage
+from subagents import registry
 from subagents.admin.authors import authors_of
 from subagents.admin.filters import EntryFilter
-from subagents.admin.rows import row
 from subagents.adminkit import ChangeList
 from subagents.definitions import Source
-from subagents.finding import ORDERS, by_use, search
+from subagents.finding import by_use, search
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,17 +21,18 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
-    from subagents.catalogue import Entry
-    from subagents.models import ManagedSubagent
+    from subagents.admin.base import DefinitionAdmin
+    from subagents.usage import Use
 
 
-class CatalogueChangeList(ChangeList):
+class DefinitionChangeList(ChangeList):
     """Searches, filters, sorts and pages entries; `queryset` stays an unused real one for Django's own checks.
 
     `found` holds every entry that search and filters leave, on all pages.
     """
 
-    found: list[Entry]
+    found: list[Any]
+    model_admin: DefinitionAdmin
 
     def get_query_string(self, new_params: Any = None, remove: Any = None) -> str:
         # The skin asks for the addresses of the headings again in each row.
@@ -46,7 +46,7 @@ class CatalogueChangeList(ChangeList):
         return ["name"]
 
     def get_results(self, request: HttpRequest) -> None:
-        entries = registry.current().catalogue.entries
+        entries = self.model_admin.entries(registry.current())
         filters = [spec for spec in self.filter_specs if isinstance(spec, EntryFilter)]
         found: Any = [entry for entry in search(entries, self.query) if all(spec.matches(entry) for spec in filters)]
         uses = self._sort(found)
@@ -66,17 +66,15 @@ class CatalogueChangeList(ChangeList):
             raise IncorrectLookupParameters from None
         self.result_list = self._rows(request, shown, uses)
 
-    def _rows(
-        self, request: HttpRequest, entries: Sequence[Entry], uses: Mapping[str, usage.Use] | None
-    ) -> list[ManagedSubagent]:
+    def _rows(self, request: HttpRequest, entries: Sequence[Any], uses: Mapping[str, Use] | None) -> list[Any]:
         """Dress the entries of one page with what is asked for once for all of them."""
         if uses is None:
-            uses = usage.last_used({entry.name for entry in entries})
-        authors = authors_of(entries)
+            uses = self.model_admin.uses({entry.name for entry in entries})
+        authors = authors_of(entries, kind=self.model_admin.kind.name)
         may_change = self.model_admin.has_change_permission(request)
         rows = []
         for entry in entries:
-            instance: Any = row(entry)
+            instance = self.model_admin.row(entry)
             # Runs are of the name, so they are shown beside whoever holds it.
             instance.use = uses.get(entry.name) if entry.shadowed_by is None else None
             instance.author = authors.get(entry.name, "") if entry.source is Source.MANAGED else ""
@@ -84,16 +82,16 @@ class CatalogueChangeList(ChangeList):
             rows.append(instance)
         return rows
 
-    def _sort(self, entries: list[Entry]) -> Mapping[str, usage.Use] | None:
-        """Sort in place by the columns that the address names, the first one strongest; catalogue order otherwise.
+    def _sort(self, entries: list[Any]) -> Mapping[str, Use] | None:
+        """Sort in place by the columns that the address names, the first one strongest; the page's order otherwise.
 
         Returns the use of all entries where it was needed for that.
         """
         columns = [column for column in map(self._column, str(self.params.get(ORDER_VAR, "")).split(".")) if column]
         is_by_use = any(name == "used" for name, _reverse in columns)
-        uses = usage.last_used({entry.name for entry in entries}) if is_by_use else None
+        uses = self.model_admin.uses({entry.name for entry in entries}) if is_by_use else None
         for name, reverse in reversed(columns):
-            order: Any = by_use(uses or {}) if name == "used" else ORDERS.get(name)
+            order = by_use(uses or {}) if name == "used" else self.model_admin.orders.get(name)
             if order is not None:
                 entries.sort(key=order, reverse=reverse)
         return uses

@@ -12,7 +12,7 @@ from django.utils.translation import ngettext
 
 from subagents import wording
 from subagents.admin import details
-from subagents.admin.rows import entry_of
+from subagents.admin.rows import any_entry_of, entry_of
 from subagents.adminkit import CHECKBOX_CLASS, display
 from subagents.catalogue import State
 
@@ -21,38 +21,56 @@ if TYPE_CHECKING:
 
     from django.utils.safestring import SafeString
 
+    from subagents.custom_agents import CustomAgent
+    from subagents.definitions import Definition
     from subagents.models import ManagedSubagent
     from subagents.usage import Use
 
 
-class Columns:
+class DefinitionColumns:
+    """The columns that both lists have."""
+
+    @display(description=_("State"), ordering="state")
+    def state(self, obj: Any) -> SafeString:
+        entry = any_entry_of(obj)
+        switch: SafeString | str = ""
+        if getattr(obj, "may_switch", False):
+            switch = switch_button(entry.key, entry.item.title, is_on=entry.item.enabled)
+        return format_html(
+            '<span class="sa-state" data-live="state-{}">{} {}</span>', entry.key, state_badge(entry.state), switch
+        )
+
+    @display(description=_("Last use"), ordering="used", empty_value="–")
+    def last_use(self, obj: Any) -> SafeString | None:
+        use: Use | None = getattr(obj, "use", None)
+        if use is None:
+            return None
+        recent = ngettext("%(count)s run in 7 days", "%(count)s runs in 7 days", use.recent_runs)
+        return format_html(
+            '<span class="sa-used">{}<span class="sa-sub">{}</span></span>',
+            moment(use.at),
+            recent % {"count": wording.number(use.recent_runs)},
+        )
+
+    @display(description=_("Updated"), ordering="updated", empty_value="–")
+    def updated(self, obj: Any) -> SafeString | None:
+        at = any_entry_of(obj).item.updated_at
+        if at is None:
+            return None
+        author = getattr(obj, "author", "")
+        return format_html('<span class="sa-used">{}<span class="sa-sub">{}</span></span>', moment(at), author)
+
+
+class Columns(DefinitionColumns):
     """What the list shows of an entry. `data-live` marks what `live.js` keeps current on an open page."""
 
     @display(description=_("Subagent"), ordering="name")
     def subagent(self, obj: ManagedSubagent) -> SafeString:
-        definition = entry_of(obj).definition
-        name = format_html(" <code>{}</code>", definition.name) if definition.display_name else ""
-        first_line = definition.description.strip().split("\n", 1)[0]
-        return format_html(
-            '<span class="sa-who"><strong>{}</strong>{}<span class="sa-sub">{}</span></span>',
-            definition.title,
-            name,
-            first_line,
-        )
+        return who(entry_of(obj).definition)
 
     @display(description=_("Source"), ordering="source")
     def source(self, obj: ManagedSubagent) -> SafeString:
         return source_badge(entry_of(obj).source)
-
-    @display(description=_("State"), ordering="state")
-    def state(self, obj: ManagedSubagent) -> SafeString:
-        entry = entry_of(obj)
-        switch: SafeString | str = ""
-        if getattr(obj, "may_switch", False):
-            switch = switch_button(entry.key, entry.definition.title, is_on=entry.definition.enabled)
-        return format_html(
-            '<span class="sa-state" data-live="state-{}">{} {}</span>', entry.key, state_badge(entry.state), switch
-        )
 
     @display(description=_("Limits"), ordering="limits")
     def limits(self, obj: ManagedSubagent) -> SafeString:
@@ -73,25 +91,14 @@ class Columns:
         shown = details.with_overridden(entry, "model", str)
         return format_html('<span data-live="model-{}">{}</span>', entry.key, shown)
 
-    @display(description=_("Last use"), ordering="used", empty_value="–")
-    def last_use(self, obj: ManagedSubagent) -> SafeString | None:
-        use: Use | None = getattr(obj, "use", None)
-        if use is None:
-            return None
-        recent = ngettext("%(count)s run in 7 days", "%(count)s runs in 7 days", use.recent_runs)
-        return format_html(
-            '<span class="sa-used">{}<span class="sa-sub">{}</span></span>',
-            moment(use.at),
-            recent % {"count": wording.number(use.recent_runs)},
-        )
 
-    @display(description=_("Updated"), ordering="updated", empty_value="–")
-    def updated(self, obj: ManagedSubagent) -> SafeString | None:
-        at = entry_of(obj).definition.updated_at
-        if at is None:
-            return None
-        author = getattr(obj, "author", "")
-        return format_html('<span class="sa-used">{}<span class="sa-sub">{}</span></span>', moment(at), author)
+def who(item: Definition | CustomAgent) -> SafeString:
+    """Whom a row is about: the title, the name where it is another one, the first line of the description."""
+    name = format_html(" <code>{}</code>", item.name) if item.display_name else ""
+    first_line = item.description.strip().split("\n", 1)[0]
+    return format_html(
+        '<span class="sa-who"><strong>{}</strong>{}<span class="sa-sub">{}</span></span>', item.title, name, first_line
+    )
 
 
 def source_badge(source: Any) -> SafeString:

@@ -1,4 +1,4 @@
-"""Filters of the list. Rows are matched here and not by the database: most of them are in no table."""
+"""Filters of the lists. Rows are matched here and not by the database: most of them are in no table."""
 
 from __future__ import annotations
 
@@ -17,24 +17,22 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
-    from subagents.catalogue import Entry
-
 
 class EntryFilter(SimpleListFilter):
     """Chooses entries by one of their facts, with the number of entries beside each choice."""
 
     labels: dict[Any, Any]
-    fact: Callable[[Entry], str]
+    fact: Callable[[Any], str]
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        counts = Counter(type(self).fact(entry) for entry in registry.current().catalogue.entries)
+        counts = Counter(type(self).fact(entry) for entry in model_admin.entries(registry.current()))
         labels = self.labels or {fact: fact for fact in sorted(counts)}
         return [(str(value), f"{label} ({counts[value]})") for value, label in labels.items() if counts[value]]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset
 
-    def matches(self, entry: Entry) -> bool:
+    def matches(self, entry: Any) -> bool:
         return self.value() is None or self.value() == str(type(self).fact(entry))
 
 

@@ -50,7 +50,8 @@ class DocumentForm(forms.Form):
     """The base of the forms for subagents and custom agents: the fields that both have.
 
     `base` is the document that is being edited or copied. Its prompt is kept where the form shows none, its texts
-    are kept byte for byte where nothing was typed, its lists keep their order.
+    are kept byte for byte where nothing was typed, its lists keep their order. `shown` is what the form begins with
+    where that is something else; `version` is that of what it was opened on.
     """
 
     name = PlainField(
@@ -106,10 +107,12 @@ class DocumentForm(forms.Form):
         base: Mapping[str, Any] | None = None,
         named: bool = False,
         hides_prompt: bool = False,
+        shown: Mapping[str, Any] | None = None,
+        version: str = "",
         **kwargs: Any,
     ) -> None:
         self.base = dict(base or {})
-        kwargs.setdefault("initial", self.initial_of(self.base))
+        kwargs.setdefault("initial", {**self.initial_of(self.base if shown is None else shown), "version": version})
         super().__init__(*args, **kwargs)
         if named:
             del self.fields["name"]

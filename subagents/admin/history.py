@@ -1,4 +1,4 @@
-"""The history of one entry: every version, who made it, what changed, and each version's whole document."""
+"""The history of one definition of either kind: every version, who made it, what changed, and its whole document."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import messages
 from django.utils.translation import gettext as _
 
-from subagents import registry, services, wording
+from subagents import registry, services
 from subagents.admin import layout
-from subagents.admin.rows import row
 from subagents.definitions import Source, row_key
 from subagents.errors import ConfigRefused
-from subagents.kinds import SUBAGENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from django.http import HttpRequest, HttpResponse
 
-    from subagents.admin.page import CatalogueAdmin
-    from subagents.catalogue import Entry
+    from subagents.admin.base import DefinitionAdmin
     from subagents.models import Revision
 
 
@@ -43,43 +40,41 @@ class Line:
     is_changed: bool
 
 
-def versions(page: CatalogueAdmin, request: HttpRequest, key: str) -> HttpResponse:
+def versions(page: DefinitionAdmin, request: HttpRequest, key: str) -> HttpResponse:
     """List the versions of an entry, newest first; also of one that has been deleted."""
-    entry, name = _subject(key)
-    revisions = services.revisions(SUBAGENT, name) if name else []
+    entry, name = _subject(page, key)
+    revisions = services.revisions(page.kind, name) if name else []
     if entry is None and not revisions:
-        messages.warning(request, _("There is no such subagent, or no longer."))
-        return page.to_list()
+        return page.none_such(request)
     context = {
-        "original": row(entry) if entry else None,
+        "original": page.row(entry) if entry else None,
         "entry": entry,
         "key": key,
         "is_managed": name is not None,
-        "versions": versions_of(revisions),
+        "versions": _versions(revisions, page.labels),
     }
-    title = _("History of %(name)s") % {"name": entry.definition.title if entry else name}
+    title = _("History of %(name)s") % {"name": entry.item.title if entry else name}
     return page.render(request, "history.html", context, title=title)
 
 
-def version(page: CatalogueAdmin, request: HttpRequest, key: str, number: int) -> HttpResponse:
+def version(page: DefinitionAdmin, request: HttpRequest, key: str, number: int) -> HttpResponse:
     """Show the whole document of one version."""
-    entry, name = _subject(key)
-    listed = versions_of(services.revisions(SUBAGENT, name) if name else [])
+    entry, name = _subject(page, key)
+    listed = _versions(services.revisions(page.kind, name) if name else [], page.labels)
     at = next((index for index, item in enumerate(listed) if item.revision.number == number), None)
     if at is None:
         messages.warning(request, _("There is no such version."))
         return page.to_list()
-    shown = listed[at]
     before = listed[at + 1].revision.document if at + 1 < len(listed) else None
-    document = shown.revision.document if isinstance(shown.revision.document, dict) else {}
+    document = listed[at].revision.document if isinstance(listed[at].revision.document, dict) else {}
     may_read = page.may_read_prompts(request)
     raw = str(document.get("unreadable", ""))
     context = {
-        "original": row(entry) if entry else None,
+        "original": page.row(entry) if entry else None,
         "entry": entry,
         "key": key,
-        "version": shown,
-        "lines": () if raw else lines_of(document, before, shows_prompt=may_read),
+        "version": listed[at],
+        "lines": () if raw else _lines(page, document, before, shows_prompt=may_read),
         "raw": raw if may_read else "",
         "is_unreadable": bool(raw),
         "prompt": str(document.get("system_prompt", "")) if may_read else "",
@@ -91,10 +86,22 @@ def version(page: CatalogueAdmin, request: HttpRequest, key: str, number: int) -
     return page.render(request, "version.html", context, title=title)
 
 
-def _subject(key: str) -> tuple[Entry | None, str | None]:
+def key_of(name: str) -> str:
+    """Return the address of the stored definition of this name."""
+    return row_key(Source.MANAGED, name)
+
+
+def name_of(key: str) -> str | None:
+    """Return the name of the stored definition that an address is about, whether there is one or not."""
+    prefix = f"{Source.MANAGED.value}-"
+    name = key.removeprefix(prefix) if key.startswith(prefix) else ""
+    return name if name and key_of(name) == key else None
+
+
+def _subject(page: DefinitionAdmin, key: str) -> tuple[Any, str | None]:
     """Return the entry of an address, and the name whose history it has; None for what has no history here."""
     try:
-        entry = registry.current().catalogue.by_key(key)
+        entry = page.find(registry.current(), key)
     except ConfigRefused:
         entry = None
     if entry is not None:
@@ -102,17 +109,8 @@ def _subject(key: str) -> tuple[Entry | None, str | None]:
     return None, name_of(key)
 
 
-def name_of(key: str) -> str | None:
-    """Return the name of the managed subagent that an address is about, whether there is one or not."""
-    prefix = f"{Source.MANAGED.value}-"
-    name = key.removeprefix(prefix) if key.startswith(prefix) else ""
-    return name if name and row_key(Source.MANAGED, name) == key else None
-
-
-def versions_of(
-    revisions: Sequence[Revision], *, labels: Mapping[str, object] = wording.DOCUMENT_FIELDS
-) -> list[Version]:
-    """The lines of a history, newest first. `labels` name the fields of its kind."""
+def _versions(revisions: Sequence[Revision], labels: Mapping[str, object]) -> list[Version]:
+    """The lines of a history, newest first."""
     with_older: list[Any] = [*revisions, None]
     return [
         Version(revision, layout.author_of(revision), _changed(revision, older, labels))
@@ -134,22 +132,15 @@ def _differing(document: Any, before: Any, labels: Mapping[str, object]) -> list
     return [field for field in fields if document.get(field) != before.get(field)]
 
 
-def lines_of(
-    document: dict[str, Any],
-    before: Any,
-    *,
-    shows_prompt: bool,
-    labels: Mapping[str, object] = wording.DOCUMENT_FIELDS,
-    say: Callable[..., str] = layout.value_in_words,
-) -> tuple[Line, ...]:
+def _lines(page: DefinitionAdmin, document: dict[str, Any], before: Any, *, shows_prompt: bool) -> tuple[Line, ...]:
     """Every field of a version's document, with what differs from the version `before`."""
-    changed = set(_differing(document, before, labels)) if before is not None else set()
-    fields = [field for field in dict.fromkeys([*labels, *document]) if field in document]
+    changed = set(_differing(document, before, page.labels)) if before is not None else set()
+    fields = [field for field in dict.fromkeys([*page.labels, *document]) if field in document]
     return tuple(
         Line(
             field=field,
-            label=labels.get(field, field),
-            value=say(field, document[field], shows_prompt=shows_prompt),
+            label=page.labels.get(field, field),
+            value=page.in_words(field, document[field], shows_prompt=shows_prompt),
             is_changed=field in changed,
         )
         for field in fields

@@ -132,15 +132,14 @@ def change(
     difference: Difference,
     *,
     shows_prompt: bool,
-    labels: Mapping[str, object] = wording.DOCUMENT_FIELDS,
-    say: Callable[..., str] | None = None,
+    labels: Mapping[str, object],
+    say: Callable[..., str],
 ) -> Change:
     """Tell one difference in words. A prompt is told by its length, or not at all."""
-    in_words = say or value_in_words
     return Change(
         label=labels.get(difference.field, difference.field),
-        before=in_words(difference.field, difference.before, shows_prompt=shows_prompt),
-        stored=in_words(difference.field, difference.stored, shows_prompt=shows_prompt),
+        before=say(difference.field, difference.before, shows_prompt=shows_prompt),
+        stored=say(difference.field, difference.stored, shows_prompt=shows_prompt),
         is_kept=difference.is_kept,
     )
 

@@ -1,21 +1,21 @@
-"""Catalogue entries as instances of the model, which is what Django's change list can show."""
+"""Entries as instances of a model, which is what Django's change list can show."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from subagents.models import ManagedSubagent
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from subagents.agent_entries import AgentEntry
     from subagents.catalogue import Entry
+    from subagents.models import CustomAgent, ManagedSubagent, StoredDefinition
+
+_Model = TypeVar("_Model", bound="StoredDefinition")
 
 
-def row(entry: Entry) -> ManagedSubagent:
+def row(model: type[_Model], entry: Entry | AgentEntry) -> _Model:
     """Return an instance that stands for the entry: its primary key is the entry's address. Never save it."""
-    definition = entry.definition
-    instance = ManagedSubagent(
-        name=definition.name, display_name=definition.display_name, description=definition.description
-    )
+    item = entry.item
+    instance = model(name=item.name, display_name=item.display_name)
     instance.pk = entry.key
     instance.entry = entry  # type: ignore[attr-defined]
     return instance
@@ -23,4 +23,14 @@ def row(entry: Entry) -> ManagedSubagent:
 
 def entry_of(instance: ManagedSubagent) -> Entry:
     entry: Entry = instance.entry  # type: ignore[attr-defined]
+    return entry
+
+
+def agent_entry_of(instance: CustomAgent) -> AgentEntry:
+    entry: AgentEntry = instance.entry  # type: ignore[attr-defined]
+    return entry
+
+
+def any_entry_of(instance: Any) -> Entry | AgentEntry:
+    entry: Entry | AgentEntry = instance.entry
     return entry

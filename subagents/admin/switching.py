@@ -1,36 +1,38 @@
-"""Switching managed subagents on and off: one in its row, or several at once."""
+"""Switching stored definitions of either kind on and off: one in its row, or several at once."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
 from subagents import registry, services, wording
 from subagents.definitions import Source
 from subagents.errors import SubagentsError
-from subagents.kinds import SUBAGENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable
 
     from django.http import HttpRequest, HttpResponse
 
-    from subagents.admin.page import CatalogueAdmin
-    from subagents.catalogue import Entry
+    from subagents.admin.base import DefinitionAdmin
 
 _ENABLED: Final = {"enable": True, "disable": False}
 
 
-def in_bulk(page: CatalogueAdmin, request: HttpRequest) -> HttpResponse:
+def actions(page: DefinitionAdmin) -> dict[str, Any]:
+    """As Django's change list wants them: a function that is never called, because the rows may be in no table."""
+    return {name: (in_bulk, name, page.texts[name]) for name in _ENABLED}
+
+
+def in_bulk(page: DefinitionAdmin, request: HttpRequest) -> HttpResponse:
     """Do the chosen action to the chosen rows. Rows that are read-only are left out, and that is said."""
     enabled = _ENABLED.get(request.POST.get("action", ""))
     if enabled is None:
-        messages.warning(request, _("Choose what shall be done with the selected subagents."))
+        messages.warning(request, page.texts["choose"])
         return page.to_list(request.GET.urlencode())
     chosen = _chosen(page, request)
     managed = [entry for entry in chosen if entry.source is Source.MANAGED]
@@ -48,15 +50,15 @@ def in_bulk(page: CatalogueAdmin, request: HttpRequest) -> HttpResponse:
     return page.to_list(request.GET.urlencode())
 
 
-def one(page: CatalogueAdmin, request: HttpRequest) -> HttpResponse:
+def one(page: DefinitionAdmin, request: HttpRequest) -> HttpResponse:
     """Switch the row that the form names. A read-only row is refused."""
     query = request.POST.get("query", "")
     wanted = next((word for word in ("on", "off") if word in request.POST), None)
     if request.method != "POST" or wanted is None:
         return page.to_list(query)
-    entry = registry.current(max_age=0).catalogue.by_key(request.POST[wanted])
+    entry = page.find(registry.current(max_age=0), request.POST[wanted])
     if entry is None:
-        messages.warning(request, _("There is no such subagent, or no longer."))
+        messages.warning(request, page.texts["none_such"])
         return page.to_list(query)
     if entry.source is not Source.MANAGED:
         raise PermissionDenied
@@ -64,38 +66,20 @@ def one(page: CatalogueAdmin, request: HttpRequest) -> HttpResponse:
     return page.to_list(query, anchor=f"switch-{entry.key}")
 
 
-# As Django's change list wants them: a function that is never called, because the rows are in no table.
-ACTIONS: Final = {
-    "enable": (in_bulk, "enable", gettext_lazy("Enable selected subagents")),
-    "disable": (in_bulk, "disable", gettext_lazy("Disable selected subagents")),
-}
-
-
-def _chosen(page: CatalogueAdmin, request: HttpRequest) -> list[Entry]:
+def _chosen(page: DefinitionAdmin, request: HttpRequest) -> list[Any]:
     """Return the entries whose rows are ticked, or every entry of the filtered list when all pages were chosen."""
     if request.POST.get("select_across") == "1":
-        found: list[Entry] = page.get_changelist_instance(request).found  # type: ignore[attr-defined]
+        found: list[Any] = page.get_changelist_instance(request).found  # type: ignore[attr-defined]
         return found
-    catalogue = registry.current(max_age=0).catalogue
-    by_key = {entry.key: entry for entry in catalogue.entries}
+    by_key = {entry.key: entry for entry in page.entries(registry.current(max_age=0))}
     keys = dict.fromkeys(request.POST.getlist(ACTION_CHECKBOX_NAME))
     return [by_key[key] for key in keys if key in by_key]
 
 
-def _set_enabled(page: CatalogueAdmin, request: HttpRequest, entries: Iterable[Entry], *, enabled: bool) -> None:
+def _set_enabled(page: DefinitionAdmin, request: HttpRequest, entries: Iterable[Any], *, enabled: bool) -> None:
+    """Switch them and say what came of it: what changed, what was so already, what was refused."""
     names = [entry.name for entry in entries]
-    results = services.set_enabled(SUBAGENT, names, enabled, actor=page.actor(request))
-    report(request, results, enabled=enabled, refusal=wording.refusal)
-
-
-def report(
-    request: HttpRequest,
-    results: Mapping[str, str | SubagentsError],
-    *,
-    enabled: bool,
-    refusal: Callable[[SubagentsError], str],
-) -> None:
-    """Say what came of switching several, of either kind: what changed, what was so already, what was refused."""
+    results = services.set_enabled(page.kind, names, enabled, actor=page.actor(request))
     changed = [name for name, result in results.items() if result == "changed"]
     unchanged = sum(result == "unchanged" for result in results.values())
     facts = {"count": len(changed), "names": wording.shortlist(changed)}
@@ -110,4 +94,4 @@ def report(
         messages.info(request, text % {"count": unchanged})
     for name, result in results.items():
         if isinstance(result, SubagentsError):
-            messages.error(request, f"{name}: {refusal(result)}")
+            messages.error(request, f"{name}: {page.refusal(result)}")
