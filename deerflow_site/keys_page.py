@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
@@ -15,12 +14,12 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 from django.utils.html import format_html
-from django.utils.translation import gettext, ngettext, pgettext, pgettext_lazy
+from django.utils.translation import gettext, ngettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from access import keys
-from access.keys import Scope
 from access.models import ApiKey
+from deerflow_site.keys_form import STATES, KeyForm
 from subagents.adminkit import IS_UNFOLD, ModelAdmin, action, display
 
 if TYPE_CHECKING:
@@ -32,49 +31,30 @@ if TYPE_CHECKING:
 else:
     _Base = ModelAdmin
 
-SCOPES: Final = {
-    Scope.READ: _("read: look at whatever its owner may see"),
-    Scope.RUN: _("run: also start, steer and cancel work"),
-    Scope.ADMIN: _("admin: also change subagents and agents, as far as its owner may"),
-}
-_STATES: Final = {
-    "valid": ("success", pgettext_lazy("state of an API key", "Valid")),
-    "expired": ("warning", pgettext_lazy("state of an API key", "Expired")),
-    "revoked": ("danger", pgettext_lazy("state of an API key", "Revoked")),
-}
-_DAYS: Final = ((30, _("30 days")), (90, _("90 days")), (365, _("1 year")), ("", _("until it is revoked")))
-_Checkboxes: Any = forms.CheckboxSelectMultiple
-_Select: Any = forms.Select
 if IS_UNFOLD:
     from unfold import widgets
 
-    _Checkboxes, _Select = widgets.UnfoldAdminCheckboxSelectMultipleWidget, widgets.UnfoldAdminSelectWidget
 
+class StaffKeyForm(KeyForm):
+    """The form in the dress of the admin's skin."""
 
-class KeyForm(forms.ModelForm):  # type: ignore[type-arg]
-    """What a person chooses about a new key; the key itself is not theirs to choose."""
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if IS_UNFOLD:
+            self._dress("scopes", widgets.UnfoldAdminCheckboxSelectMultipleWidget())
+            self._dress("days", widgets.UnfoldAdminSelectWidget())
 
-    scopes = forms.MultipleChoiceField(
-        label=_("Scopes"),
-        choices=list(SCOPES.items()),
-        initial=[Scope.READ],
-        widget=_Checkboxes(),
-        help_text=_("A key can never do more than its owner may at the moment it is used."),
-    )
-    days = forms.TypedChoiceField(
-        label=_("Valid for"), choices=_DAYS, coerce=int, empty_value=None, required=False, initial=90, widget=_Select()
-    )
-
-    class Meta:
-        model = ApiKey
-        fields = ("name",)
+    def _dress(self, name: str, widget: Any) -> None:
+        field: Any = self.fields[name]
+        field.widget = widget
+        widget.choices = field.choices
 
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(_Base):
     """Rows are never changed or deleted: what was revoked stays as a trace."""
 
-    form = KeyForm
+    form = StaffKeyForm
     search_fields = ["name", "prefix", "owner__username"]
     list_select_related = ["owner"]
     list_per_page = 50
@@ -106,6 +86,11 @@ class ApiKeyAdmin(_Base):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return [] if obj is None else self.get_fields(request, obj)
 
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        made = super().get_form(request, obj, change, **kwargs)
+        made.owner = request.user  # type: ignore[attr-defined] # a class of this request alone
+        return made
+
     def get_urls(self) -> Any:
         revoking = self.admin_site.admin_view(self.revoke_view)
         return [path("<path:object_id>/revoke/", revoking, name="access_apikey_revoke"), *super().get_urls()]
@@ -117,8 +102,7 @@ class ApiKeyAdmin(_Base):
 
     # --- Making ------------------------------------------------------------------------------------------------
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
-        chosen = form.cleaned_data
-        row, made = keys.make_key(request.user, chosen["name"], chosen["scopes"], keys.expiry(chosen["days"]))  # type: ignore[arg-type]
+        row, made = form.make()
         obj.__dict__.update(row.__dict__)
         request.made_key = made  # type: ignore[attr-defined] # lives as long as this answer, and is stored nowhere
 
@@ -177,7 +161,7 @@ class ApiKeyAdmin(_Base):
 
     @display(description=_("state"), label={"success": "success", "warning": "warning", "danger": "danger"})
     def state(self, key: ApiKey) -> tuple[str, str]:
-        colour, words = _STATES[key.state(timezone.now())]
+        colour, words = STATES[key.state(timezone.now())]
         return colour, str(words)
 
     @display(description=_("last used"), ordering="last_used_at")

@@ -7,6 +7,7 @@ from django.urls import include, path
 from django.utils.functional import lazy
 from django.views.generic import RedirectView
 
+from deerflow_site import own_keys
 from deerflow_site.login import LoginForm
 from deerflow_site.views import set_up
 
@@ -19,6 +20,8 @@ urlpatterns = [
         name="login",
     ),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
+    path("keys/", own_keys.own_keys, name="own-keys"),
+    path("keys/<int:number>/revoke", own_keys.revoke, name="revoke-own-key"),
     path("i18n/", include("django.conf.urls.i18n")),
     path("favicon.ico", RedirectView.as_view(url=lazy(static, str)("runs/icon.svg"))),
     path("api/", include("deerflow_site.api_urls")),

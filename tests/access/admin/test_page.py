@@ -26,7 +26,7 @@ OWN = ("view_apikey", "add_apikey", "change_apikey")
 
 @pytest.fixture
 def ada() -> User:
-    return person(*OWN, name="ada", is_staff=True)
+    return person(*OWN, "change_managedsubagent", name="ada", is_staff=True)
 
 
 @pytest.fixture

@@ -135,3 +135,9 @@ def test_staff_without_permission_see_no_entry(outsider: Client):
 def test_the_history_of_every_entry_opens(admin_client: Client):
     for key in keys():
         assert admin_client.get(f"{LIST}{key}/history/").status_code == 200
+
+
+def test_a_name_is_written_as_it_is_wherever_the_page_shows_it(text_of: PageText):
+    shown = re.sub(r"<[^>]*>", "\n", text_of(page_of("builtin-bash")))
+    assert "bash" in shown.split()
+    assert not re.search(r"^\s*Bash\s*$", shown, re.MULTILINE)
