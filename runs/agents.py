@@ -15,7 +15,7 @@ from runs.options import agent_name
 from runs.statuses import DelegationOff
 from subagents import registry
 from subagents.errors import ConfigRefused, UnknownAgent
-from subagents.leads import DEFAULT_LEAD, lead_of
+from subagents.leads import DEFAULT_LEAD, lead_of, lead_of_graph
 from subagents.scope import ScopeKind
 
 if TYPE_CHECKING:
@@ -80,7 +80,12 @@ def choices(now: Registry) -> tuple[Choice, ...]:
     about = _("Answers itself or splits the work between subagents.")
     first = _choice(lead, _(lead.display_name), about, now)
     custom = (entry.agent for entry in now.agents if entry.runnable)
-    return (first, *(_choice(lead_of(agent), agent.title, agent.description, now) for agent in custom))
+    graphs = (entry.definition for entry in now.graph_leads)
+    return (
+        first,
+        *(_choice(lead_of(agent), agent.title, agent.description, now) for agent in custom),
+        *(_choice(lead_of_graph(graph), graph.title, graph.description, now) for graph in graphs),
+    )
 
 
 def find(written: Any, *, field: str) -> str:
@@ -97,7 +102,8 @@ def find(written: Any, *, field: str) -> str:
     except ConfigRefused:
         raise BadInput(field, "no custom agent can be used while config.yaml is refused") from None
     except UnknownAgent:
-        known = ", ".join((DEFAULT_LEAD, *(entry.name for entry in now.agents if entry.runnable)))
+        graphs = (entry.name for entry in now.graph_leads)
+        known = ", ".join((DEFAULT_LEAD, *(entry.name for entry in now.agents if entry.runnable), *graphs))
         raise BadInput(field, f"there is no agent of this name; agents are: {shorten(known, 1_000)}") from None
 
 

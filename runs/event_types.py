@@ -25,6 +25,7 @@ class EventType(StrEnum):
     RUN_ENDED = "run.ended"
     STATE_UPDATED = "state.updated"
     THREAD_REWOUND = "thread.rewound"
+    GRAPH_PART = "graph.part"
     TASK_CREATED = "task.created"
     TASK_STARTED = "task.started"
     TASK_STEP = "task.step"
@@ -141,6 +142,26 @@ class ThreadRewound(Fact):
     line: Line  # the numbers of what the state is made of from now on
     values: dict[str, Any] = field(default_factory=dict)  # of the state at `to`, besides the messages
     forget: bool | None = None  # True: a rollback of the run that the row names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphPart(Fact):
+    """A part of a graph's stream, for who streams the run. `ns` is empty for the graph itself, else the path within it.
+
+    `values` only names its checkpoint, whose row holds the state; `interrupts` holds what was asked; `updates`,
+    `custom`, `messages` (of a graph within), `tasks`, `checkpoints` and `debug` hold LangGraph's data as JSON.
+    """
+
+    type: ClassVar[EventType] = EventType.GRAPH_PART
+    mode: str
+    ns: str = ""
+    data: Any = None
+    checkpoint: str = ""
+
+    def payload(self) -> dict[str, Any]:
+        if self.checkpoint:
+            return {"mode": self.mode, "checkpoint": self.checkpoint}
+        return {"mode": self.mode, "data": self.data, **({"ns": self.ns} if self.ns else {})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

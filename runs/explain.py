@@ -139,6 +139,14 @@ _ERRORS: dict[ErrorCode, tuple[Words, Words]] = {
         lambda: _("The earlier step it was to begin at was rolled back while it waited."),
         lambda: _("Send the message again, from another step."),
     ),
+    ErrorCode.GRAPH_BROKEN: (
+        lambda: _("The graph cannot be loaded."),
+        lambda: _("Look at what it says, at langgraph.json and at the workers' log."),
+    ),
+    ErrorCode.GRAPH_FAILED: (
+        lambda: _("The graph's own code failed."),
+        lambda: _("Look at what it says and at the workers' log, then continue from here."),
+    ),
     ErrorCode.INTERNAL: (
         lambda: _("An error of our own."),
         lambda: _("The workers' log says more under this run's id."),

@@ -205,6 +205,78 @@ class Event(models.Model):
         return f"{self.thread_id}/{self.seq} {self.type}"
 
 
+class GraphCheckpoint(models.Model):
+    """A step of a graph's state, as LangGraph's checkpointer keeps it; `runs.graphs.checkpoints` is its only writer.
+
+    `data` is LangGraph's own encoding; `shown` is the state in JSON for readers that do not load LangGraph:
+    {"values": all but the messages, "messages": [id, or the whole message where the transcript differs],
+    "next": [node], "tasks": [{"id", "name", "interrupts", …}]}; null until the step has been told.
+    """
+
+    pk = models.CompositePrimaryKey("thread_id", "ns", "checkpoint_id")
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="graph_checkpoints", db_index=False)
+    ns = models.CharField(max_length=1000, blank=True)  # "" is the graph itself, else the path to a graph within
+    checkpoint_id = models.CharField(max_length=64)  # in the order of time
+    parent_id = models.CharField(max_length=64, blank=True)
+    run_id = models.UUIDField()
+    seq = models.BigIntegerField()  # the thread's last number when it was written
+    kind = models.CharField(max_length=16)
+    data = models.BinaryField()
+    metadata_kind = models.CharField(max_length=16)
+    metadata = models.BinaryField()
+    shown = models.JSONField(null=True, blank=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = _("checkpoint of a graph")
+        verbose_name_plural = _("checkpoints of graphs")
+        ordering = ["thread_id", "ns", "-checkpoint_id"]
+
+    def __str__(self) -> str:
+        return f"{self.thread_id}/{self.ns}/{self.checkpoint_id}"
+
+
+class GraphBlob(models.Model):
+    """One version of one channel of a graph's state; checkpoints name the versions they hold."""
+
+    pk = models.CompositePrimaryKey("thread_id", "ns", "channel", "version")
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="+", db_index=False)
+    ns = models.CharField(max_length=1000, blank=True)
+    channel = models.CharField(max_length=300)
+    version = models.CharField(max_length=120)
+    kind = models.CharField(max_length=16)
+    data = models.BinaryField()
+
+    class Meta:
+        verbose_name = _("value of a graph")
+        verbose_name_plural = _("values of graphs")
+
+    def __str__(self) -> str:
+        return f"{self.thread_id}/{self.ns}/{self.channel}/{self.version}"
+
+
+class GraphWrite(models.Model):
+    """What a task of a step has written: a node that is done is not done again when its step is taken up anew."""
+
+    pk = models.CompositePrimaryKey("thread_id", "ns", "checkpoint_id", "task_id", "idx")
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="+", db_index=False)
+    ns = models.CharField(max_length=1000, blank=True)
+    checkpoint_id = models.CharField(max_length=64)
+    task_id = models.CharField(max_length=64)
+    idx = models.IntegerField()  # negative: one of LangGraph's own, of which there is one per task
+    channel = models.CharField(max_length=300)
+    path = models.CharField(max_length=1000, blank=True)
+    kind = models.CharField(max_length=16)
+    data = models.BinaryField()
+
+    class Meta:
+        verbose_name = _("write of a graph")
+        verbose_name_plural = _("writes of graphs")
+
+    def __str__(self) -> str:
+        return f"{self.thread_id}/{self.ns}/{self.checkpoint_id}/{self.task_id}/{self.idx}"
+
+
 class WorkerHeartbeat(models.Model):
     """One row per worker process; a row older than two leases is a worker that is gone."""
 

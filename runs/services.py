@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 from engine.text import REPLACED, clean, count_replaced
 from runs import queue
 from runs.errors import BadInput, RunNotFound, ThreadExists, ThreadNotFound
+from runs.graphs.asking import OPTION, graph_options
 from runs.lifecycle import Cancel, OpenThread, Start, Steer, Verb, commit, commit_one, start_instead
 from runs.lifecycle.commit import again_after_deadlock
 from runs.models import Run, Thread, new_id
@@ -110,6 +111,29 @@ def start_verb(
         agent=cleaned.get("agent_name", named),
         messages=messages,
         options=cleaned,
+        metadata={"clamped": clamped} if clamped else {},
+        reject=multitask == MultitaskStrategy.REJECT,
+    )
+
+
+def graph_start_verb(
+    *,
+    thread_id: UUID,
+    owner_id: int,
+    agent: str,
+    messages: Sequence[WireMessage],
+    graph: Mapping[str, Any],
+    options: Mapping[str, Any] | None = None,
+    multitask: MultitaskStrategy = MultitaskStrategy.ENQUEUE,
+) -> Start:
+    """A checked Start of a run of a graph: it may come without a message. `graph`: see runs.graphs.asking."""
+    cleaned, clamped = clean_options(options or {})
+    return Start(
+        thread_id=thread_id,
+        owner_id=owner_id,
+        agent=agent,
+        messages=messages,
+        options={**cleaned, OPTION: graph_options(graph)},
         metadata={"clamped": clamped} if clamped else {},
         reject=multitask == MultitaskStrategy.REJECT,
     )

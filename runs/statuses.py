@@ -63,6 +63,8 @@ class ErrorCode(StrEnum):
     NO_ANSWER = "no_answer"
     AGENT_UNKNOWN = "agent_unknown"
     CHECKPOINT_GONE = "checkpoint_gone"
+    GRAPH_BROKEN = "graph_broken"  # it cannot be loaded
+    GRAPH_FAILED = "graph_failed"  # one of its nodes raised
     INTERNAL = "internal"
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
+from engine.graphs.file import spoken
 from engine.reasons import joined
 from engine.tools.names import DELEGATION_TOOLS
 from subagents.builtins import BASH
@@ -119,7 +120,8 @@ class Catalogue:
 
     def holder(self, name: str) -> Entry | None:
         """Return the entry that holds `name`, whether it runs or not."""
-        return next((entry for entry in self.entries if entry.name == name and entry.shadowed_by is None), None)
+        found = (entry for entry in self.entries if entry.shadowed_by is None)
+        return next((entry for entry in found if spoken(entry.name) == spoken(name)), None)
 
     def by_key(self, key: str) -> Entry | None:
         return next((entry for entry in self.entries if entry.key == key), None)
@@ -149,8 +151,8 @@ def build_catalogue(
     rows = {**readable, **{place: _placeholder(item) for place, item in unreadable.items()}}
     holders: dict[str, Source] = {}
     entries = []
-    for place, definition in sorted(rows.items(), key=lambda row: (row[0][1], PRECEDENCE[row[0][0]])):
-        holder = holders.setdefault(definition.name, definition.source)
+    for place, definition in sorted(rows.items(), key=lambda row: (spoken(row[0][1]), PRECEDENCE[row[0][0]])):
+        holder = holders.setdefault(spoken(definition.name), definition.source)
         shadowed_by = None if holder is definition.source else holder
         problems = unreadable[place].problems if place in unreadable else None
         effective, layers = resolve(definition, config)

@@ -25,6 +25,7 @@ class Source(StrEnum):
     BUILTIN = "builtin"
     CONFIG = "config"
     MANAGED = "managed"
+    GRAPH = "graph"  # of langgraph.json
 
 
 PRECEDENCE: Final = {source: rank for rank, source in enumerate(Source)}

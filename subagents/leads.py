@@ -11,6 +11,7 @@ from subagents.scope import ALL_ENABLED, Scope
 
 if TYPE_CHECKING:
     from subagents.custom_agents import CustomAgent
+    from subagents.definitions import Definition
 
 DEFAULT_LEAD: Final = "lead_agent"
 
@@ -50,9 +51,21 @@ class LeadDefinition:
     subagent_enabled: bool = True
     scope: Scope = ALL_ENABLED
     version: str | None = None  # of a custom agent
+    is_graph: bool = False  # a graph of langgraph.json: it brings everything itself
 
 
 DEFAULT: Final = LeadDefinition(name=DEFAULT_LEAD, display_name=gettext_noop("Lead agent"), system_prompt=_PROMPT)
+
+
+def lead_of_graph(graph: Definition) -> LeadDefinition:
+    """Return the lead that a graph of langgraph.json is. Whom it calls is its own code's business."""
+    return LeadDefinition(
+        name=graph.name,
+        display_name=graph.title,
+        system_prompt="",
+        subagent_enabled=False,
+        is_graph=True,
+    )
 
 
 def lead_of(agent: CustomAgent) -> LeadDefinition:

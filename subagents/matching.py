@@ -7,6 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from engine.graphs.file import spoken
 from engine.text import clean, shorten
 
 if TYPE_CHECKING:
@@ -33,8 +34,9 @@ def match(written: object, permitted: Collection[str]) -> str | Refusal:
     Source: product.md §2.4.
     """
     name = _canonical(_single(written))
-    if name is not None and name in permitted:
-        return name
+    meant = [one for one in permitted if spoken(one) == name]
+    if len(meant) == 1:
+        return meant[0]
     return refuse(written, permitted)
 
 

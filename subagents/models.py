@@ -101,6 +101,28 @@ class Revision(models.Model):
         return f"{self.kind} {self.name} {self.number}"
 
 
+class GraphLoad(models.Model):
+    """What came of loading a graph of langgraph.json, as a worker reports it. Web processes never load one.
+
+    It counts only while `signature` is that of the file as it is now.
+    """
+
+    name = models.CharField(_("name"), max_length=64, unique=True)
+    signature = models.CharField(max_length=64)
+    error = models.TextField(_("error"), blank=True)  # empty: it can run
+    description = models.TextField(_("description"), blank=True)
+    worker = models.CharField(_("worker"), max_length=120, blank=True)
+    loaded_at = models.DateTimeField(_("loaded"))
+
+    class Meta:
+        verbose_name = _("loaded graph")
+        verbose_name_plural = _("loaded graphs")
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class ConfigSnapshot(models.Model):
     """The text of the last good config.yaml: a process born while the file is broken runs with it. One row."""
 

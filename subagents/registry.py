@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -15,18 +15,20 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from engine.config.errors import Problem, Severity
+from engine.graphs.file import spoken
 from engine.reasons import Reason
 from engine.reasons import gettext_noop as _
 from engine.sandbox.base import Availability
 from engine.tools.names import KNOWN_TOOLS
-from subagents import configuration, sources
+from subagents import configuration, graphs, sources
 from subagents.agent_entries import AgentEntry, build_agents
 from subagents.builtins import BUILTINS
 from subagents.catalogue import Catalogue, Entry, Gate, Known, State, build_catalogue
 from subagents.definitions import Definition, Source
 from subagents.errors import UnknownAgent
+from subagents.graphs import RegisteredGraphs
 from subagents.kinds import AGENT, KINDS, SUBAGENT, Item, Kind
-from subagents.leads import DEFAULT, DEFAULT_LEAD, LeadDefinition, lead_of
+from subagents.leads import DEFAULT, DEFAULT_LEAD, LeadDefinition, lead_of, lead_of_graph
 from subagents.lint import lint
 from subagents.matching import Refusal, match, refuse
 from subagents.stores.base import Contents, Store
@@ -70,15 +72,29 @@ class Registry:
     signature: str
     skills: tuple[str, ...] = ()  # names of those that exist
     agents: tuple[AgentEntry, ...] = ()  # custom agents, by name
+    graphs: RegisteredGraphs = field(default_factory=RegisteredGraphs)
 
     def lead(self, agent: str) -> LeadDefinition:
-        """Return the default lead or an enabled custom agent. Raises UnknownAgent, also for one that is broken."""
+        """Return the default lead, an enabled custom agent or a graph. Raises UnknownAgent, also for a broken one.
+
+        A custom agent holds its name, whether it runs or not: no graph takes its place.
+        """
         if agent == DEFAULT_LEAD:
             return DEFAULT
-        entry = next((entry for entry in self.agents if entry.name == agent and entry.runnable), None)
-        if entry is None:
+        entry = next((entry for entry in self.agents if spoken(entry.name) == spoken(agent)), None)
+        if entry is not None and entry.runnable and entry.name == agent:
+            return lead_of(entry.agent)
+        graph = next((one for one in self.graph_leads if spoken(one.name) == spoken(agent)), None)
+        if graph is None:
             raise UnknownAgent(agent)
-        return lead_of(entry.agent)
+        return lead_of_graph(graph.definition)
+
+    @property
+    def graph_leads(self) -> tuple[Entry, ...]:
+        """The graphs that can be talked to."""
+        taken = {spoken(entry.name) for entry in self.agents}
+        found = (entry for entry in self.catalogue.runnable.values() if entry.source is Source.GRAPH)
+        return tuple(entry for entry in found if spoken(entry.name) not in taken)
 
 
 class Observer:
@@ -140,13 +156,15 @@ class Observer:
         stored = _signature(backend, fresh=fresh)
         gate = Availability(ok=True) if self._read_only else bash_gate(accepted.config)
         skills = _skill_names(accepted.config, path)
-        facts = (str(path), accepted.reading.sha256, accepted.sha256, stored, gate.ok, gate.reason, *skills)
+        registered = graphs.look(accepted.config, path)
+        seen = (str(path), accepted.reading.sha256, accepted.sha256, stored, gate.ok, gate.reason)
+        facts = (*seen, registered.signature, *skills)
         signature = sha256(repr(facts).encode("utf-8", "surrogatepass")).hexdigest()
         registry = self._registry
         if registry is None or registry.signature != signature:
             subagents = open_store(SUBAGENT, backend).all() if stored else Contents()
             agents = open_store(AGENT, backend).all() if stored else Contents()
-            registry = _build(accepted, subagents, agents, gate, skills, signature)
+            registry = _build(accepted, subagents, agents, registered, gate, skills, signature)
         self._registry, self._path = registry, path
         self._looked_at = self._clock()
         return registry
@@ -252,6 +270,7 @@ def _build(
     accepted: configuration.Accepted,
     subagents: Contents[Definition],
     agents: Contents[CustomAgent],
+    registered: RegisteredGraphs,
     gate: Gate,
     skills: tuple[str, ...],
     signature: str,
@@ -263,11 +282,11 @@ def _build(
         models=tuple(model.name for model in config.models),
         skills=skills,
     )
-    definitions = (*BUILTINS, *sources.config_definitions(config), *subagents.items)
+    definitions = (*BUILTINS, *sources.config_definitions(config), *subagents.items, *registered.definitions)
     catalogue = build_catalogue(
         definitions,
         config,
-        invalid=(*sources.invalid_definitions(invalid), *subagents.invalid),
+        invalid=(*sources.invalid_definitions(invalid), *subagents.invalid, *registered.invalid),
         broken_overrides=sources.broken_overrides(invalid),
         bash=gate,
         known=known,
@@ -276,11 +295,16 @@ def _build(
     return Registry(
         config=config,
         catalogue=catalogue,
-        problems=(*accepted.reading.result.problems, *_unsupported(config, accepted.reading.path)),
+        problems=(
+            *accepted.reading.result.problems,
+            *_unsupported(config, accepted.reading.path),
+            *(problem for problem in registered.file.problems if problem.severity is not Severity.ENTRY),
+        ),
         config_refused=accepted.refused,
         signature=signature,
         skills=skills,
         agents=build_agents(agents.items, agents.invalid, catalogue, known),
+        graphs=registered,
     )
 
 

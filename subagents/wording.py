@@ -21,6 +21,7 @@ SOURCES: Final = {
     Source.BUILTIN: pgettext_lazy("source of a subagent", "Built-in"),
     Source.CONFIG: pgettext_lazy("source of a subagent", "config.yaml"),
     Source.MANAGED: pgettext_lazy("source of a subagent", "Managed"),
+    Source.GRAPH: pgettext_lazy("source of a subagent", "Graph"),
 }
 STATES: Final = {
     State.ACTIVE: pgettext_lazy("state of a subagent", "Active"),

@@ -1,1 +1,1 @@
-"""Graphs that somebody wrote with LangGraph and registered in langgraph.json. Only `run` and `loading` need LangGraph."""
+"""Graphs of langgraph.json. Reading the file needs no LangGraph; loading and running them does."""

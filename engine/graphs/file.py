@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.config.errors import KeyPath, Problem, Severity, format_path, quoted
-from engine.graphs.placed_json import Placed, Unreadable, place, read
+from engine.graphs.placed_json import Pairs, Placed, Unreadable, place, read
 from engine.text import clean
 
 if TYPE_CHECKING:
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 FILE_NAME: Final = "langgraph.json"
 MAX_DESCRIPTION: Final = 2_000
-RESERVED: Final = frozenset({"lead_agent"})  # in any spelling: the default lead
+RESERVED: Final = frozenset({"lead-agent"})  # as `spoken`: the default lead
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _READ: Final = ("graphs", "dependencies", "env")
 # Keys of the public schema that mean something to other servers and nothing here.
 _KNOWN_UNUSED: Final[Mapping[str, str]] = {
@@ -82,6 +83,11 @@ class GraphsFile:
         return any(problem.severity is Severity.REFUSED for problem in self.problems)
 
 
+def spoken(name: str) -> str:
+    """The name as models write it: case makes no difference, nor does `_` for `-`."""
+    return name.lower().replace("_", "-")
+
+
 def read_graphs(raw: bytes, *, file_name: str = FILE_NAME) -> GraphsFile:
     """Read a whole file and report all that is wrong with it at once; never raises for what it holds.
 
@@ -102,7 +108,7 @@ class _Reader:
         self._problems: list[Problem] = []
 
     def file(self, document: Placed) -> GraphsFile:
-        if not isinstance(document.value, list) or not _is_object(document):
+        if not isinstance(document.value, Pairs):
             self._say(Severity.REFUSED, (), document, "expected an object with the key graphs")
             return GraphsFile(problems=tuple(self._problems))
         top = self._top(document)
@@ -120,7 +126,8 @@ class _Reader:
         found: dict[str, Placed] = {}
         for key, value in document.value:
             if key in found:
-                self._say(Severity.REFUSED, (key,), value, f"it stands here twice, first in line {self._line(found[key])}")
+                first = self._line(found[key])
+                self._say(Severity.REFUSED, (key,), value, f"it stands here twice, first in line {first}")
             elif key in _READ:
                 found[key] = value
             elif key in _KNOWN_UNUSED:
@@ -137,15 +144,17 @@ class _Reader:
         if section is None:
             self._say(Severity.REFUSED, ("graphs",), document, "this key is missing")
             return ()
-        if not _is_object(section):
+        if not isinstance(section.value, Pairs):
             self._say(Severity.REFUSED, ("graphs",), section, "expected an object: name to path")
             return ()
         places: dict[str, list[Placed]] = {}
         for key, value in section.value:
             places.setdefault(key, []).append(value)
-        return tuple(self._graph(name, values) for name, values in places.items())
+        spellings: dict[str, str] = {}
+        return tuple(self._graph(name, values, spellings) for name, values in places.items())
 
-    def _graph(self, name: str, values: list[Placed]) -> GraphEntry:
+    def _graph(self, name: str, values: list[Placed], spellings: dict[str, str]) -> GraphEntry:
+        """One graph. `spellings` holds the names so far as a model may write them, which must differ too."""
         problems: list[str] = []
 
         def wrong(value: Placed, message: str, *inner: str) -> None:
@@ -156,13 +165,15 @@ class _Reader:
             lines = ", ".join(str(self._line(value)) for value in values)
             wrong(values[1], f"this name stands here {len(values)} times, in lines {lines}; it names none of them")
         if not _NAME.fullmatch(name):
-            wrong(first, "a graph's name has 1 to 64 letters a-z, digits, hyphens and underscores, none of the two at an end")
-        elif name.lower().replace("-", "_") in RESERVED:
+            wrong(first, "a name has 1 to 64 letters a-z, digits, hyphens and underscores, the last two within it only")
+        elif spoken(name) in RESERVED:
             wrong(first, "this name belongs to the default lead agent")
+        elif (other := spellings.setdefault(spoken(name), name)) != name:
+            wrong(first, f"it cannot be told from {other}: case, - and _ make no difference in what a model writes")
         target, description = self._target(first, wrong)
         path, attribute = _split(target, lambda message: wrong(first, message)) if target is not None else ("", "")
         return GraphEntry(
-            name=name,
+            name=clean(name),
             path=path,
             attribute=attribute,
             description=description,
@@ -174,7 +185,7 @@ class _Reader:
         """The text "path:attribute", and the description of the object form."""
         if isinstance(value.value, str):
             return value.value, ""
-        if not _is_object(value):
+        if not isinstance(value.value, Pairs):
             wrong(value, "expected a path, or an object with path and description")
             return None, ""
         fields: dict[str, Placed] = {}
@@ -196,8 +207,8 @@ class _Reader:
         """The folders among them; packages are installed by whoever operates this deployment."""
         if value is None:
             return ()
-        items = value.value if isinstance(value.value, list) and not _is_object(value) else None
-        if items is None or not all(isinstance(item.value, str) for item in items):
+        items = value.value
+        if not isinstance(items, list) or isinstance(items, Pairs) or not all(isinstance(i.value, str) for i in items):
             self._say(Severity.REFUSED, ("dependencies",), value, "expected a list of texts")
             return ()
         return tuple(item.value for item in items if item.value == "." or item.value.startswith(("./", "../", "/")))
@@ -208,14 +219,14 @@ class _Reader:
             return "", {}
         if isinstance(value.value, str):
             return value.value.strip(), {}
-        if not _is_object(value):
+        if not isinstance(value.value, Pairs):
             self._say(Severity.REFUSED, ("env",), value, "expected the name of a file, or an object of texts")
             return "", {}
         env: dict[str, str] = {}
         for key, inner in value.value:
             if key in env:
                 self._say(Severity.REFUSED, ("env", key), inner, "it stands here twice")
-            elif not isinstance(inner.value, str) or "\0" in inner.value or not re.fullmatch(r"[A-Za-z_]\w*", key, re.A):
+            elif not (isinstance(inner.value, str) and "\0" not in inner.value and _VARIABLE.fullmatch(key)):
                 self._say(Severity.REFUSED, ("env", key), inner, "expected a variable's name with a text")
             else:
                 env[key] = inner.value
@@ -231,14 +242,8 @@ class _Reader:
         return problem
 
 
-def _is_object(value: Placed) -> bool:
-    """An object is a list of pairs, an array a list of Placed; an empty one of either is what it is written as."""
-    found = value.value
-    return isinstance(found, list) and all(isinstance(one, tuple) for one in found)
-
-
 def _split(target: str, wrong: Any) -> tuple[str, str]:
-    """"./path.py:attribute" as (path, attribute); what cannot be one is said."""
+    """ "./path.py:attribute" as (path, attribute); what cannot be one is said."""
     path, colon, attribute = target.rpartition(":")
     if not colon:
         wrong(f"expected path:name, as in ./graph.py:graph, got {quoted(target)}")

@@ -1,4 +1,4 @@
-"""JSON whose values remember where they stand, so that every complaint can name a line. Strict: no duplicate is lost."""
+"""JSON whose values remember where they stand, so that a complaint can name a line. No duplicate is lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_SIZE_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A value and the offset of its first character. An object is a list of (key, Placed), duplicates included."""
+    """A value and the offset of its first character. Objects are Pairs, arrays lists of Placed."""
 
     value: Any
     offset: int
@@ -39,8 +39,10 @@ def read(raw: bytes) -> tuple[Placed, str]:
         return _Decoder().decode(text), text
     except json.JSONDecodeError as fault:
         raise Unreadable(f"not JSON: {fault.msg}", fault.lineno, fault.colno) from None
-    except (RecursionError, ValueError):
-        raise Unreadable("not JSON: nested too deeply, or a number too long to read") from None
+    except RecursionError:
+        raise Unreadable("not JSON: nested too deeply") from None
+    except ValueError as fault:
+        raise Unreadable(f"not JSON: {str(fault)[:80]}") from None
 
 
 def place(text: str, offset: int) -> tuple[int, int]:
@@ -48,15 +50,19 @@ def place(text: str, offset: int) -> tuple[int, int]:
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
+class Pairs(list[tuple[str, Placed]]):
+    """A JSON object in the order of the file, duplicates included."""
+
+
 class _Decoder(json.JSONDecoder):
     """The standard library's decoder, each value wrapped where it is scanned."""
 
     def __init__(self) -> None:
-        super().__init__(object_pairs_hook=lambda pairs: pairs, parse_constant=_no_constant)
-        scan = json.scanner.py_make_scanner(self)  # type: ignore[attr-defined]
-        # The scanner hands itself on to objects and arrays; ours goes in its place, so what they hold is wrapped too.
-        objects, arrays = self.parse_object, self.parse_array
+        super().__init__(object_pairs_hook=Pairs, parse_constant=_no_constant)
+        objects: Any = getattr(self, "parse_object")  # noqa: B009 - the stubs do not know its type
+        arrays: Any = getattr(self, "parse_array")  # noqa: B009
 
+        # The scanner hands itself on to objects and arrays; ours goes in its place, so what they hold is wrapped too.
         def placed(text: str, offset: int) -> tuple[Placed, int]:
             value, end = scan(text, offset)
             return Placed(value, offset), end
@@ -68,7 +74,7 @@ class _Decoder(json.JSONDecoder):
             return arrays(source, placed)
 
         self.parse_object, self.parse_array = parse_object, parse_array
-        scan = json.scanner.py_make_scanner(self)  # type: ignore[attr-defined]
+        scan: Any = json.scanner.py_make_scanner(self)  # type: ignore[attr-defined]
         self.scan_once = placed
 
 

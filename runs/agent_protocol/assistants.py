@@ -7,7 +7,7 @@ from uuid import UUID
 
 from runs import agents
 from runs.agent_protocol.errors import Refused
-from runs.agent_protocol.shapes import assistant_id
+from runs.assistant_ids import assistant_id
 from runs.services import LEAD_AGENT
 from subagents import registry
 

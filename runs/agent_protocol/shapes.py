@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import orjson
 from starlette.responses import Response
 
+from runs.assistant_ids import assistant_id
 from runs.explain import why
 from runs.statuses import TO_LANGGRAPH, RunStatus
 from runs.transcript import to_json
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from runs.models import Run, Thread
-
-# The reference server derives the ids of its own assistants so; they survive a redeploy.
-_ASSISTANTS = uuid.UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
 
 
 def _bytes(value: Any) -> bytes:
@@ -33,11 +29,6 @@ def _bytes(value: Any) -> bytes:
 def json_response(body: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     content = body if isinstance(body, bytes) else _bytes(body)
     return Response(content, status_code=status, headers=headers, media_type="application/json")
-
-
-@lru_cache(maxsize=256)
-def assistant_id(name: str) -> str:
-    return str(uuid.uuid5(_ASSISTANTS, name))
 
 
 def thread_object(thread: Thread, values: bytes | None, error: dict[str, str] | None = None) -> bytes:

@@ -50,6 +50,7 @@ class Ending:
     error: str = ""
     cancelled_by: str = ""
     result: str = ""  # the answer, for the card's brief
+    paused: bool = False  # a graph that waits for somebody: it ends well, and its thread says interrupted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +104,8 @@ def end(ledger: Ledger, run: Run, ending: Ending, *, rolled_back: bool = False) 
     _close(ledger, run, ending)
     if rolled_back:
         roll_back(ledger, ledger.threads[run.thread_id], run)
-    _next_in_line(ledger, ledger.threads[run.thread_id], ending.status)
+    after = ThreadStatus.INTERRUPTED if ending.paused else THREAD_AFTER[ending.status]
+    _next_in_line(ledger, ledger.threads[run.thread_id], after)
 
 
 def settle_unattended(ledger: Ledger, run: Run) -> None:
@@ -165,7 +167,7 @@ def _ended_facts(run: Run) -> dict[str, Any]:
     }
 
 
-def _next_in_line(ledger: Ledger, thread: Thread, status: RunStatus) -> None:
+def _next_in_line(ledger: Ledger, thread: Thread, after: ThreadStatus) -> None:
     line = ledger.line_of(thread)
     if any(ledger.has_its_turn(run) for run in line):
         return
@@ -179,7 +181,8 @@ def _next_in_line(ledger: Ledger, thread: Thread, status: RunStatus) -> None:
         enter_transcript(ledger, thread, run)
         status = RunStatus(run.cancel_requested)
         _close(ledger, run, Ending(status=status, error_code=cancel_code(status)))
-    thread.status = THREAD_AFTER[status].value
+        after = THREAD_AFTER[status]
+    thread.status = after.value
     ledger.touch(thread)
 
 

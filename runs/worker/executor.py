@@ -128,7 +128,7 @@ class Execution:
         except Exception as fault:  # noqa: BLE001 - the run's outermost edge
             return self._fault(fault)
 
-    async def _think_until_deadline(self, plan: plans.Plan) -> Ending:
+    async def _think_until_deadline(self, plan: Any) -> Ending:
         started = self._row.started_at or clock.now()
         left = started + timedelta(seconds=plan.limits.timeout_seconds) - clock.now()
         try:

@@ -21,7 +21,8 @@ from runs.lifecycle import claims
 from runs.worker import heartbeat, plans, starting, sweep
 from runs.worker.children import ChildWatch
 from runs.worker.deliveries import Deliveries
-from runs.worker.executor import Execution
+from runs.worker.graph_execution import execution_of
+from runs.worker.graph_watch import GraphWatch
 from runs.worker.slots import Slots
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class RunHost:
         self._workers = 1
         self._renewed_at = self._swept_at = self._webhooks_at = float("-inf")
         self._bell = Doorbell(self._ring)
+        self._graphs = GraphWatch(self.database, self.name)
 
     # --- what executions ask ------------------------------------------------------------------------------------
     def holds(self, run_id: UUID) -> bool:
@@ -176,7 +178,7 @@ class RunHost:
     async def _leave(self) -> None:
         # Whatever ended the loop: what is still held belongs to others now, it was not "cancelled".
         self._leases.clear()
-        tasks = [*self._tasks.values(), *self._plain.values()]
+        tasks = [*self._tasks.values(), *self._plain.values(), *self._graphs.tasks]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -258,7 +260,7 @@ class RunHost:
         self._cancel_execution(run_id)
         self._leases[claimed.queue_id] = lock
         self._queue_ids[run_id] = claimed.queue_id
-        task = asyncio.create_task(Execution(self, ready).run(), name=str(run_id))
+        task = asyncio.create_task(execution_of(self, ready).run(), name=str(run_id))
         self._tasks[run_id] = task
         task.add_done_callback(lambda done: self._done(run_id, done))
 
@@ -307,6 +309,7 @@ class RunHost:
                 2 * self._lease_seconds,
             )
             plans.share_models(self._workers)
+            self._graphs.look()
         if now - self._webhooks_at >= _WEBHOOKS_SECONDS:
             self._webhooks_at = now
             await self._webhooks.look()

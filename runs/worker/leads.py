@@ -56,7 +56,7 @@ def lead_definition(run: Run, lead: LeadDefinition, now: Registry, models: Model
         "model": resolved(models, run.options.get("model_name"), lead.model),
         "tools": list(tools),
         "skills": None if lead.skills is None else list(lead.skills),
-        "limits": asdict(_limits(run.options, now)),
+        "limits": asdict(limits_of(run.options, now)),
     }
 
 
@@ -84,7 +84,7 @@ def narrowed(own: Sequence[str] | None, lead_skills: Sequence[str] | None) -> li
     return [name for name in own if name in lead_skills]
 
 
-def _limits(options: Mapping[str, Any], now: Registry) -> Limits:
+def limits_of(options: Mapping[str, Any], now: Registry) -> Limits:
     config = now.config
     concurrent = options.get("max_concurrent_subagents", config.subagents.max_concurrent)
     total = options.get("max_total_subagents", config.subagents.max_total_per_run)

@@ -28,6 +28,7 @@ from runs.doorbell import Ring, ring_at_commit
 from runs.event_types import RunNoted
 from runs.models import Run
 from runs.options import OF_THE_SERVER
+from runs.worker import graph_plans
 from runs.worker.leads import (
     CannotRun,
     clamped,
@@ -40,6 +41,7 @@ from runs.worker.leads import (
 )
 from runs.workspaces import workspace_folder
 from subagents import registry
+from subagents.definitions import Source
 from subagents.leads import DEFAULT_LEAD
 from subagents.matching import Refusal
 
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from engine.sandbox.base import Sandbox
+    from runs.worker.graph_plans import GraphPlan
     from subagents.catalogue import Entry
     from subagents.registry import Registry
 
@@ -88,13 +91,15 @@ class Dispatch:
     card: Mapping[str, Any]
 
 
-def plan_for(run: Run, root_thread: UUID | None = None) -> Plan:
+def plan_for(run: Run, root_thread: UUID | None = None) -> Plan | GraphPlan:
     """The plan of a run. Raises CannotRun. `root_thread`, the lead's thread at the top, is looked up when not given."""
     # An agent that has just been switched off or changed counts as it is now, not as it was a second ago.
     at_once = not run.definition and run.agent != DEFAULT_LEAD
     now = registry.current(max_age=0) if at_once else registry.current()
     models = model_registry(now)
     root_thread = root_thread or _root_thread(run)
+    if run.definition.get("source") == "graph" or (not run.definition and _is_graph(run, now)):
+        return graph_plans.plan_for(run, now)
     if run.definition:
         return _plan(run, run.definition, now, models, root_thread, snapshot={})
     lead = lead_of(run, now)
@@ -107,6 +112,10 @@ def plan_for(run: Run, root_thread: UUID | None = None) -> Plan:
     run.definition, run.metadata, run.model = definition, metadata, definition["model"]
     snapshot = {"definition": definition, "metadata": metadata, "model": definition["model"]}
     return _plan(run, definition, now, models, root_thread, snapshot=snapshot, noted=noted if noted.payload() else None)
+
+
+def _is_graph(run: Run, now: Registry) -> bool:
+    return run.agent != DEFAULT_LEAD and lead_of(run, now).is_graph
 
 
 def _plan(
@@ -202,17 +211,20 @@ def _dispatch(plan: Plan, call: ChildCall, entry: Entry, now: Registry) -> Dispa
         loops=loop_limit(now.config.loop_detection),
         summary=summary_rule(now.config.summarization),
     )
-    definition = {
-        "agent": entry.name,
-        "display_name": entry.definition.display_name,
-        "source": entry.source.value,
-        "version": entry.definition.version,
-        "system_prompt": entry.definition.system_prompt,
-        "model": model,
-        "tools": list(choice.names),
-        "skills": narrowed(effective.skills, plan.skills),
-        "limits": asdict(limits),
-    }
+    if entry.source is Source.GRAPH:
+        model, definition = "", graph_plans.child_definition(entry.name, limits, now)
+    else:
+        definition = {
+            "agent": entry.name,
+            "display_name": entry.definition.display_name,
+            "source": entry.source.value,
+            "version": entry.definition.version,
+            "system_prompt": entry.definition.system_prompt,
+            "model": model,
+            "tools": list(choice.names),
+            "skills": narrowed(effective.skills, plan.skills),
+            "limits": asdict(limits),
+        }
     return Dispatch(
         agent=entry.name,
         title=_title(call),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from engine.ports import ChildCall
+    from runs.worker.graph_plans import GraphPlan
     from runs.worker.plans import Plan
     from subagents.registry import Registry
 
@@ -29,7 +30,7 @@ class Ready:
     """A claimed run and what it runs with, or why that cannot be said."""
 
     claimed: Claimed
-    plan: Plan | Exception
+    plan: Plan | GraphPlan | Exception
 
 
 def ready(claimed: Claimed) -> Ready:
