@@ -175,7 +175,7 @@ def _next_in_line(ledger: Ledger, thread: Thread, after: ThreadStatus) -> None:
         if not run.cancel_requested:
             if turn_or_end(ledger, thread, run):
                 return
-            status = RunStatus(run.status)
+            after = THREAD_AFTER[RunStatus(run.status)]
             continue
         # Superseded while it waited: nobody answers it, but its words stay in the conversation.
         enter_transcript(ledger, thread, run)

@@ -149,7 +149,7 @@ def test_the_strongest_source_holds_a_name_and_the_others_say_so(
 
 @given(definitions(), names)
 def test_adding_a_weaker_source_never_changes_a_stronger_one(given_definitions: list[Definition], name: str):
-    stronger = [each for each in given_definitions if each.source is not Source.MANAGED]
+    stronger = [each for each in given_definitions if each.source in {Source.BUILTIN, Source.CONFIG}]
     before = catalogue(*stronger)
     after = catalogue(*stronger, definition(name))
     assert [entry for entry in after.entries if entry.source is not Source.MANAGED] == list(before.entries)

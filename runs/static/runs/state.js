@@ -35,6 +35,7 @@ const handlers = {
   'run.ended': onRunEnded,
   'state.updated': onStateUpdated,
   'thread.rewound': onRewound,
+  'graph.part': onGraphPart,
   'task.created': onTask,
   'task.started': onTask,
   'task.step': onTask,
@@ -211,6 +212,11 @@ function withEnding(state, frame, before) {
 
 /** Values for programs; a conversation shows nothing of them. */
 function onStateUpdated(state) {
+  return state;
+}
+
+/** For who streams the run: what the graph says comes as messages too. */
+function onGraphPart(state) {
   return state;
 }
 

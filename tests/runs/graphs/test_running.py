@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -60,7 +60,7 @@ graph = chain(State, ask, say)
 
 def test_a_graph_answers_in_chat_and_remembers_the_conversation(house: GraphHouse, model: ScriptedModel):
     house.graphs(talker=TALKER)
-    script_id, prompt = scripts.says("First answer.")
+    _script_id, prompt = scripts.says("First answer.")
     run = house.answered("talker", prompt)
     assert (run.status, run.error) == (RunStatus.SUCCESS, "")
     assert [message["type"] for message in house.messages(run)] == ["human", "ai"]
@@ -93,7 +93,7 @@ def test_an_interrupt_ends_the_run_well_and_a_resume_goes_on_where_it_stopped(ho
     run = house.answered("asks", "Draft it.")
     thread = Thread.objects.get(pk=run.thread_id)
     assert (run.status, thread.status) == (RunStatus.SUCCESS, "interrupted")
-    shown = GraphCheckpoint.objects.filter(thread=thread, ns="").order_by("-checkpoint_id").first().shown
+    shown: Any = GraphCheckpoint.objects.filter(thread=thread, ns="").order_by("-checkpoint_id")[0].shown
     assert shown["next"] == ["ask"]
     assert [one["value"] for task in shown["tasks"] for one in task["interrupts"]] == [{"question": "Send it?"}]
     assert [one["value"] for part in house.parts(run, "interrupts") for one in part] == [{"question": "Send it?"}]
@@ -239,7 +239,7 @@ def test_deleting_a_thread_removes_its_checkpoints(house: GraphHouse):
 def test_a_subagent_that_is_a_graph_is_delegated_to(house: GraphHouse):
     house.graphs(talker=TALKER)
     child = scripts.says("The graph's finding.")
-    lead_id, prompt = scripts.delegate_to([child], subagent="talker")
+    _lead_id, prompt = scripts.delegate_to([child], subagent="talker")
     run = house.answer(prompt)
     assert run.status == RunStatus.SUCCESS
     (child_run,) = house.children(run)
