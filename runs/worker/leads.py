@@ -41,6 +41,9 @@ def lead_of(run: Run, now: Registry) -> LeadDefinition:
     try:
         return now.lead(run.agent)
     except UnknownAgent as fault:
+        graph = now.graphs.entry(run.agent)
+        if graph is not None and (why := now.graphs.error_of(graph)):
+            raise CannotRun(ErrorCode.GRAPH_BROKEN, why) from fault
         raise CannotRun(ErrorCode.AGENT_UNKNOWN, str(fault)) from fault
 
 
