@@ -131,7 +131,7 @@ class Ledger:
         # The database does not know yet what verbs before this one in the same commit have changed.
         active = self._lines[thread.pk] if thread.pk in self._lines else _ask_for_lines([thread.pk])()[thread.pk]
         unknown = [pk for pk in active if pk not in self.runs]
-        for pk, run in rows.locked(rows.Wanted(Run, sorted(unknown)))[0].items():
+        for pk, run in rows.locked(rows.Wanted(Run, sorted(unknown)))[0].items() if unknown else ():
             self.runs[pk] = run
             self._read[pk] = (run.status, run.fence)
         line = [run for run in self.runs.values() if run.thread_id == thread.pk and run.status in ACTIVE]
