@@ -96,6 +96,14 @@ def authenticate(key: str) -> Caller | None:
     return authenticate_all([key]).get(key)
 
 
+def in_process(owner_id: int, run_id: str) -> Caller | None:
+    """Who a graph of a run asks as: the run's owner, who may run and read. None when they are not active any more."""
+    user = get_user_model()._default_manager.filter(pk=owner_id, is_active=True).first()
+    if user is None:
+        return None
+    return Caller(owner_id, user.get_username(), frozenset({Scope.RUN}), 0, f"run {run_id}")
+
+
 def authenticate_all(given: Iterable[str]) -> dict[str, Caller]:
     """Whom each of these keys speaks for. Those that are not valid are missing."""
     now, adapt = timezone.now(), connection.ops.adapt_datetimefield_value

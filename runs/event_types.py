@@ -157,10 +157,12 @@ class GraphPart(Fact):
     ns: str = ""
     data: Any = None
     checkpoint: str = ""
+    values: dict[str, Any] | None = None  # of the state besides its messages, where they have changed
 
     def payload(self) -> dict[str, Any]:
         if self.checkpoint:
-            return {"mode": self.mode, "checkpoint": self.checkpoint}
+            changed = {} if self.values is None else {"values": self.values}
+            return {"mode": self.mode, "checkpoint": self.checkpoint, **changed}
         return {"mode": self.mode, "data": self.data, **({"ns": self.ns} if self.ns else {})}
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from access import keys
 from runs.agent_protocol.errors import Refused
+from runs.graphs.acting import Acting
 from runs.group_commit import NO_DATABASE, GroupCommit
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from access.keys import Caller, Scope
 
 Result = TypeVar("Result")
+IN_PROCESS = "deerflow.acting"  # a key of the scope, which no server fills from a request
 _databases: dict[asyncio.AbstractEventLoop, GroupCommit] = {}
 
 
@@ -45,7 +47,10 @@ async def asked(request: Request, scope: Scope, work: Callable[[Caller], Result]
     return await database().ask(_answers, (key_in(request), scope, work))
 
 
-def key_in(request: Request) -> str:
+def key_in(request: Request) -> str | Acting:
+    """The request's key, or on whose behalf a graph of this very process asks: only `answer_in_process` says that."""
+    if isinstance(said := request.scope.get(IN_PROCESS), Acting):
+        return said
     text = request.headers.get("x-api-key", "")
     if not text:
         kind, _, value = request.headers.get("authorization", "").partition(" ")
@@ -55,13 +60,16 @@ def key_in(request: Request) -> str:
     return text
 
 
-def callers_of(wanted: Sequence[tuple[str, Scope]]) -> list[Caller | Refused]:
+def callers_of(wanted: Sequence[tuple[str | Acting, Scope]]) -> list[Caller | Refused]:
     """Whom the keys of requests that came together speak for, and which of them may not do what they want.
 
     Each key is looked up once, after all these requests have come.
     """
-    known = keys.authenticate_all({key for key, _scope in wanted})
-    return [_allowed(known.get(key), scope) for key, scope in wanted]
+    known = keys.authenticate_all({key for key, _scope in wanted if isinstance(key, str)})
+    return [
+        _allowed(keys.in_process(key.owner_id, key.run_id) if isinstance(key, Acting) else known.get(key), scope)
+        for key, scope in wanted
+    ]
 
 
 def _allowed(caller: Caller | None, scope: Scope) -> Caller | Refused:
@@ -70,7 +78,7 @@ def _allowed(caller: Caller | None, scope: Scope) -> Caller | Refused:
     return caller if caller.may(scope) else Refused(403, "scope_missing", f"the API key lacks the scope {scope.value}")
 
 
-def _answers(asked: Sequence[tuple[str, Scope, Callable[[Caller], Any]]]) -> list[Any]:
+def _answers(asked: Sequence[tuple[str | Acting, Scope, Callable[[Caller], Any]]]) -> list[Any]:
     callers = callers_of([(key, scope) for key, scope, _work in asked])
     return [_answer(caller, work) for caller, (_key, _scope, work) in zip(callers, asked, strict=True)]
 

@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route, Router
 
 from runs.agent_protocol import cancelling, stateless, states, threads, views
+from runs.agent_protocol.access import IN_PROCESS
 from runs.agent_protocol.errors import Refused, refusal_of
 from runs.errors import RunsError
 from runs.group_commit import NO_DATABASE
@@ -19,6 +20,8 @@ from runs.group_commit import NO_DATABASE
 if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
+
+    from runs.graphs.acting import Acting
 
 logger = logging.getLogger(__name__)
 PREFIX = "/langgraph"
@@ -120,6 +123,15 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         await Refused(400, "unknown_host", "this server does not answer for that host").response()(scope, receive, send)
         return
     await _router(scope, receive, send)
+
+
+async def answer_in_process(acting: Acting | None, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request that never left this process, on behalf of whoever `acting` says; of nobody: without a key.
+
+    The SDK's own path, host and `root_path` say nothing here.
+    """
+    inside = {**scope, "path": PREFIX + scope["path"], "root_path": "", IN_PROCESS: acting}
+    await _router(inside, receive, send)
 
 
 def _host_is_allowed(scope: Scope) -> bool:

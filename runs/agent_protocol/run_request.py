@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from runs.agent_protocol.bodies import a_choice, a_number, an_id, an_object, some_metadata
 from runs.agent_protocol.errors import Refused
+from runs.agent_protocol.graph_request import graph_request
 from runs.agent_protocol.messages import wire_messages
 from runs.errors import BadInput
 from runs.options import OF_THE_SERVER, clean_options
 from runs.services import MultitaskStrategy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from uuid import UUID
 
     from runs.transcript import WireMessage
@@ -31,6 +33,8 @@ _URL_LENGTH = 2000
 class RunRequest:
     assistant: str  # as it was written; see `assistants.agent_of`
     messages: list[WireMessage]
+    not_for_agents: BadInput | None  # what only a graph can do; then there are no messages
+    for_graphs: Callable[[], tuple[list[WireMessage], dict[str, Any]]]  # messages, and what is asked of the graph
     checkpoint: UUID | None  # where it begins
     options: dict[str, Any]
     options_path: str  # where they stood in the body
@@ -59,10 +63,13 @@ def run_request(body: Mapping[str, Any]) -> RunRequest:
     a_choice(body, "durability", ("sync", "async", "exit"), "async")
     metadata = {name: value for name, value in some_metadata(body).items() if name not in OF_THE_SERVER}
     options, options_path = _options(body)
+    messages, not_for_agents = _messages_or_fault(body)
     strategies = [strategy.value for strategy in MultitaskStrategy]
     return RunRequest(
         assistant=_assistant(body.get("assistant_id")),
-        messages=_messages(body),
+        messages=messages,
+        not_for_agents=not_for_agents,
+        for_graphs=partial(graph_request, body),
         checkpoint=_checkpoint(body),
         options=options,
         options_path=options_path,
@@ -86,6 +93,13 @@ def stream_modes(value: Any) -> tuple[str, ...]:
         if mode != "" and mode not in STREAM_MODES:
             raise BadInput("stream_mode", f"this server streams {', '.join(STREAM_MODES)}")
     return tuple(mode for mode in STREAM_MODES if mode in wanted)
+
+
+def _messages_or_fault(body: Mapping[str, Any]) -> tuple[list[WireMessage], BadInput | None]:
+    try:
+        return _messages(body), None
+    except BadInput as fault:
+        return [], fault
 
 
 def _messages(body: Mapping[str, Any]) -> list[WireMessage]:

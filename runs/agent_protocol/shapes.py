@@ -9,7 +9,8 @@ from starlette.responses import Response
 
 from runs.assistant_ids import assistant_id
 from runs.explain import why
-from runs.statuses import TO_LANGGRAPH, RunStatus
+from runs.graphs import state as graph_state
+from runs.statuses import TO_LANGGRAPH, RunStatus, ThreadStatus
 from runs.transcript import to_json
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def thread_fields(thread: Thread, error: dict[str, str] | None = None) -> dict[s
         "metadata": thread.metadata,
         "status": thread.status,
         "config": {},
-        "interrupts": {},
+        "interrupts": graph_state.interrupts_of(thread.pk) if thread.status == ThreadStatus.INTERRUPTED else {},
         "error": error,
     }
 

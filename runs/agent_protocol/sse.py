@@ -54,6 +54,7 @@ class Frames:
         self._given_up: set[str] = (
             set()
         )  # replies written anew: readers of chunks cannot take any back, so get the whole
+        self._of_graph = False
         self.end_seq: int | None = None
         self.error: dict[str, str] | None = None  # of a run that failed
 
@@ -81,6 +82,8 @@ class Frames:
             self._state.add(row.seq, row.data)
         elif row.type == EventType.THREAD_REWOUND:
             self._state.rewind(row.seq, from_json(row.data))
+        elif row.type == EventType.GRAPH_PART and (values := from_json(row.data).get("values")) is not None:
+            self._state.update(values)
         elif row.type == EventType.STATE_UPDATED:
             self._state.update(from_json(row.data).get("values", {}))
 
@@ -97,6 +100,21 @@ class Frames:
             yield from self._delta(row)
         elif row.type == EventType.MESSAGE and self._modes:
             yield from self._message(row)
+        elif row.type == EventType.GRAPH_PART:
+            yield from self._part(from_json(row.data))
+
+    def _part(self, part: Mapping[str, Any]) -> Iterator[Body]:
+        """A part of a graph's stream. From the first one on its messages are no steps of their own."""
+        self._of_graph = True
+        mode, ns = str(part.get("mode", "")), str(part.get("ns", ""))
+        if mode == "values" and not ns:
+            if "values" in self._modes:
+                yield "values", self._state.json()
+        elif mode == "interrupts":
+            if self._modes & {"values", "updates"}:
+                yield "updates", orjson.dumps({"__interrupt__": part.get("data")})
+        elif mode in self._modes or (mode == "messages" and "messages-tuple" in self._modes):
+            yield f"{mode}|{ns}" if ns else mode, orjson.dumps(part.get("data"))
 
     def _delta(self, row: LogRow) -> Iterator[Body]:
         piece = from_json(row.data)
@@ -115,7 +133,7 @@ class Frames:
             message = from_json(raw)
             if message["type"] not in {"human", "system"}:  # what somebody said, and summaries: no step of the agent
                 yield from self._step(message, raw)
-        if "values" in self._modes:
+        if "values" in self._modes and not self._of_graph:
             yield "values", self._state.json()
 
     def _step(self, message: dict[str, Any], raw: bytes) -> Iterator[Body]:
@@ -127,7 +145,7 @@ class Frames:
             if message["type"] == "ai" and message.get("content") != streamed:
                 yield "messages/partial", b"[" + raw + b"]"  # for readers of pieces: the last ones came in none
             yield "messages/complete", b"[" + raw + b"]"
-        if "updates" in self._modes:
+        if "updates" in self._modes and not self._of_graph:
             node = b"tools" if message["type"] == "tool" else b"model"
             yield "updates", b'{"%s":{"messages":[%s]}}' % (node, raw)
 

@@ -20,6 +20,7 @@ from runs.lifecycle import OpenThread, StartAlone, commit
 from runs.lifecycle.commit import again_after_deadlock
 from runs.models import Run, new_id
 from runs.services import LEAD_AGENT, MultitaskStrategy
+from subagents import registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,6 +76,10 @@ async def _start_verb(caller: Caller, thread_id: UUID, wanted: RunRequest) -> St
     agent = LEAD_AGENT
     if needs_look_up(wanted.assistant, wanted.options):
         agent = await database().call(agent_of, wanted.assistant, wanted.options, f"{wanted.options_path}.agent_name")
+    if agent != LEAD_AGENT and await database().call(_is_graph, agent):
+        return _start_of_graph(caller, thread_id, agent, wanted)
+    if wanted.not_for_agents is not None:
+        raise wanted.not_for_agents
     start = services.start_verb(
         thread_id=thread_id,
         owner_id=caller.owner_id,
@@ -88,6 +93,29 @@ async def _start_verb(caller: Caller, thread_id: UUID, wanted: RunRequest) -> St
         options={**start.options, **wanted.noted},
         metadata={**wanted.metadata, **start.metadata},
         from_seq=_number_of(wanted.checkpoint, thread_id),
+        delay_seconds=wanted.delay_seconds,
+        webhook=wanted.webhook,
+    )
+
+
+def _is_graph(agent: str) -> bool:
+    return registry.current().lead(agent).is_graph
+
+
+def _start_of_graph(caller: Caller, thread_id: UUID, agent: str, wanted: RunRequest) -> Start:
+    messages, asked = wanted.for_graphs()
+    start = services.graph_start_verb(
+        thread_id=thread_id,
+        owner_id=caller.owner_id,
+        agent=agent,
+        messages=messages,
+        graph=asked,
+        multitask=wanted.multitask,
+    )
+    return replace(
+        start,
+        options={**start.options, **wanted.noted},
+        metadata={**wanted.metadata, **start.metadata},
         delay_seconds=wanted.delay_seconds,
         webhook=wanted.webhook,
     )

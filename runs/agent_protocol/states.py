@@ -12,8 +12,9 @@ from runs.agent_protocol.errors import Refused
 from runs.agent_protocol.fields import MAX_PAGE, a_count, a_selection
 from runs.agent_protocol.messages import state_messages
 from runs.agent_protocol.past import STATE_FIELDS, checkpoint_object, earlier, past_of, state_now
-from runs.agent_protocol.shapes import json_response
+from runs.agent_protocol.shapes import joined_json, json_response
 from runs.errors import BadInput, CheckpointNotFound
+from runs.graphs import state as graph_state
 from runs.lifecycle import UpdateState
 
 if TYPE_CHECKING:
@@ -61,9 +62,18 @@ async def post_state_checkpoint(request: Request) -> Response:
 
 def _state(thread_id: UUID, owner_id: int, checkpoint: UUID | None, fields: Sequence[str], *, subgraphs: bool) -> bytes:
     past = past_of(thread_id, owner_id)
+    if graph_state.is_graphs(thread_id):
+        return _graphs_state(thread_id, checkpoint, fields)
     if checkpoint is None:
         return state_now(past, fields, subgraphs=subgraphs)
     return past.states([past.seq_of(checkpoint)], fields, subgraphs=subgraphs)[0]
+
+
+def _graphs_state(thread_id: UUID, checkpoint: UUID | None, fields: Sequence[str]) -> bytes:
+    found = graph_state.state_of(thread_id, None if checkpoint is None else str(checkpoint))
+    if found is None:
+        raise CheckpointNotFound(thread_id)
+    return joined_json({name: found[name] for name in fields}, {})
 
 
 async def get_history(request: Request) -> Response:
@@ -76,6 +86,10 @@ async def get_history(request: Request) -> Response:
 
     def answer() -> bytes:
         past = past_of(thread_id, caller.owner_id)
+        if graph_state.is_graphs(thread_id):
+            found = graph_state.history_of(thread_id, limit=limit, before=str(before) if before else None)
+            states = (joined_json({name: one[name] for name in fields}, {}) for one in found)
+            return b"[" + b",".join(states) + b"]"
         seqs = earlier(
             past,
             before=past.seq_of(before) if before else None,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from runs.graphs.acting import Acting
     from runs.models import Run
 
 _YES = frozenset({"1", "true"})
@@ -99,7 +100,7 @@ async def _found(request: Request, scope: Scope) -> Run:
     return await database().ask(_found_together, (key_in(request), scope, request))
 
 
-def _found_together(requests: Sequence[tuple[str, Scope, Request]]) -> list[Any]:
+def _found_together(requests: Sequence[tuple[str | Acting, Scope, Request]]) -> list[Any]:
     """The runs of requests that came together, by two statements for all of them; or what refuses each."""
     outcomes: list[Any] = [*callers_of([(key, scope) for key, scope, _request in requests])]
     wanted = {}

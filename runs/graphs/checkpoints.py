@@ -122,7 +122,8 @@ class Stand(_OfHeld):
     def apply(self, ledger: Ledger) -> bool:
         run = ledger.held(self.held.run_id, self.held.fence)
         thread = ledger.threads[run.thread_id]
-        step = [GraphPart(mode="values", checkpoint=self.checkpoint_id)] if self.is_step else []
+        values = None if self.values is None else dict(self.values)
+        step = [GraphPart(mode="values", checkpoint=self.checkpoint_id, values=values)] if self.is_step else []
         ledger.append(thread, run.pk, [*self.entries, *step])
         upper = ledger.threads.get(self.held.parent_thread_id) if self.held.parent_thread_id else None
         if self.parent_entries and upper is not None and run.parent_id is not None:

@@ -50,9 +50,11 @@ def install() -> None:
 def preload() -> None:
     """Import what every worker needs, so that forked processes share the pages; nothing here opens a connection."""
     from engine.preload import preload_engine
+    from runs.worker import loopback
     from subagents import registry
 
     preload_engine(registry.current().config)
+    loopback.connect()
     gc.collect()
     gc.freeze()
 

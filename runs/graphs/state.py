@@ -1,0 +1,64 @@
+"""Where a graph stands on a thread, for readers that do not load LangGraph: from the rows' JSON alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runs.graphs import checkpoints
+from runs.models import GraphCheckpoint
+from runs.transcript import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+
+def is_graphs(thread_id: UUID) -> bool:
+    """Whether a graph has worked on this thread."""
+    return GraphCheckpoint.objects.filter(thread_id=thread_id, ns="").exists()
+
+
+def interrupts_of(thread_id: UUID) -> dict[str, list[Any]]:
+    """What the graph asks of somebody: {task id: [{"id", "value"}]}; only tasks that ask."""
+    row = checkpoints.find(thread_id, "", None)
+    tasks = (row.shown or {}).get("tasks", []) if row is not None else []
+    return {task["id"]: task["interrupts"] for task in tasks if task.get("interrupts")}
+
+
+def state_of(thread_id: UUID, checkpoint_id: str | None = None) -> dict[str, Any] | None:
+    """The state at a checkpoint, or now, as the wire's ThreadState; None for a checkpoint that is not there."""
+    row = checkpoints.find(thread_id, "", checkpoint_id)
+    return None if row is None else _states(thread_id, [row])[0]
+
+
+def history_of(thread_id: UUID, *, limit: int, before: str | None = None) -> list[dict[str, Any]]:
+    """The states, newest first."""
+    return _states(thread_id, checkpoints.listed(thread_id, ns="", before=before, limit=limit))
+
+
+def _states(thread_id: UUID, rows: Sequence[GraphCheckpoint]) -> list[dict[str, Any]]:
+    said = {message["id"]: message for message in load([thread_id]).get(thread_id, []) if message.get("id")}
+    return [_state(row, said) for row in rows]
+
+
+def _state(row: GraphCheckpoint, said: dict[str, Any]) -> dict[str, Any]:
+    shown = row.shown or {}
+    messages = [said.get(one) if isinstance(one, str) else one for one in shown.get("messages", [])]
+    values = {**shown.get("values", {}), **({"messages": [m for m in messages if m]} if messages else {})}
+    tasks = shown.get("tasks", [])
+    return {
+        "values": values,
+        "next": shown.get("next", []),
+        "tasks": tasks,
+        "metadata": {"run_id": str(row.run_id), "thread_id": str(row.thread_id)},
+        "created_at": row.created_at.isoformat(),
+        "checkpoint": _place(row, row.checkpoint_id),
+        "parent_checkpoint": _place(row, row.parent_id) if row.parent_id else None,
+        "interrupts": [one for task in tasks for one in task.get("interrupts") or ()],
+        "checkpoint_id": row.checkpoint_id,
+        "parent_checkpoint_id": row.parent_id or None,
+    }
+
+
+def _place(row: GraphCheckpoint, checkpoint_id: str) -> dict[str, Any]:
+    return {"thread_id": str(row.thread_id), "checkpoint_ns": row.ns, "checkpoint_id": checkpoint_id}
