@@ -16,6 +16,8 @@ from django.conf import settings
 from django.db import connection, connections
 from django.test import override_settings
 from django.utils import translation
+from hypothesis import HealthCheck
+from hypothesis import settings as examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -86,6 +88,9 @@ def pytest_configure(config: pytest.Config) -> None:
     from deerflow_site.translations import compile_translations
 
     sys.addaudithook(_only_loopback)
+    # How long examples take tells how busy the machine is.
+    examples.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    examples.load_profile("busy machine")
     compile_translations()
 
 

@@ -168,7 +168,7 @@ async def test_the_same_isolation_holds_for_a_service_that_is_not_root(tmp_path)
     home = tmp_path / "home"
     home.mkdir()
     os.chown(home, SANDBOX_UID, SANDBOX_UID)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(folder.stat().st_mode | 0o011)
     program = (
         "import asyncio, concurrent.futures.thread, encodings.utf_16_le, os, sys, tempfile\n"

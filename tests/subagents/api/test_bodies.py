@@ -134,7 +134,9 @@ VALUES = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(body=st.dictionaries(NAMES, VALUES, max_size=5), base=st.booleans())
 def test_no_value_of_any_kind_breaks_anything(api: Api, body: dict[str, Any], base: bool):
     sent = {**(examples.DOCUMENT if base else {}), **body}
