@@ -24,6 +24,7 @@ ASKED_MODES: Final = frozenset({"tasks", "checkpoints", "debug"})  # kept only f
 _ALWAYS: Final = ("values", "updates", "messages", "custom", "checkpoints")
 NAMESPACE_MARK: Final = "|"
 MESSAGES: Final = "messages"
+_ABOUT_A_STEP: Final = frozenset({"source", "step"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class Standing:
     messages: list[dict[str, Any]]
     next: list[str] = field(default_factory=list)
     tasks: list[dict[str, Any]] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)  # source and step
 
     @property
     def interrupts(self) -> list[dict[str, Any]]:
@@ -218,6 +220,7 @@ def standing_of(data: Mapping[str, Any]) -> Standing:
         messages=_messages(found.get(MESSAGES)),
         next=[str(name) for name in data["next"]],
         tasks=tasks,
+        metadata={name: plain(value) for name, value in (data.get("metadata") or {}).items() if name in _ABOUT_A_STEP},
     )
 
 
@@ -237,7 +240,15 @@ async def standing(graph: Any, config: Mapping[str, Any]) -> Standing | None:
         }
         for task in found.tasks
     ]
-    return standing_of({"config": found.config, "values": found.values, "next": found.next, "tasks": tasks})
+    return standing_of(
+        {
+            "config": found.config,
+            "values": found.values,
+            "next": found.next,
+            "tasks": tasks,
+            "metadata": found.metadata,
+        }
+    )
 
 
 def _messages(found: Any) -> list[dict[str, Any]]:

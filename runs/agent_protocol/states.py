@@ -10,6 +10,7 @@ from runs.agent_protocol.access import asked, caller_of, database
 from runs.agent_protocol.bodies import an_id, an_object, json_body, path_id
 from runs.agent_protocol.errors import Refused
 from runs.agent_protocol.fields import MAX_PAGE, a_count, a_selection
+from runs.agent_protocol.graph_updates import graph_of, graph_updated
 from runs.agent_protocol.messages import state_messages
 from runs.agent_protocol.past import STATE_FIELDS, checkpoint_object, earlier, past_of, state_now
 from runs.agent_protocol.shapes import joined_json, json_response
@@ -114,6 +115,8 @@ async def update_state(request: Request) -> Response:
     caller = await caller_of(request, Scope.RUN)
     thread_id = path_id(request, "thread_id")
     body = await json_body(request)
+    if await database().call(graph_of, thread_id, caller.owner_id):
+        return json_response(await graph_updated(caller, thread_id, body))
     verb = _update(body, thread_id, caller.owner_id, checkpoint_in(body, thread_id))
     place = checkpoint_object(thread_id, await database().write(verb))
     answer = {"checkpoint": place, "configurable": place, "checkpoint_id": place["checkpoint_id"]}

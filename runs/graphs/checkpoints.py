@@ -132,16 +132,25 @@ class Stand(_OfHeld):
             ledger.set_values(thread, dict(self.values))
         if self.changes:
             ledger.change(run, **self.changes)
-        GraphCheckpoint.objects.filter(thread_id=run.thread_id, ns="", checkpoint_id=self.checkpoint_id).update(
-            shown=dict(self.shown)
-        )
+        place = {"thread_id": run.thread_id, "ns": "", "checkpoint_id": self.checkpoint_id}
+        if not GraphCheckpoint.objects.filter(**place).update(shown=dict(self.shown)):
+            self._announce(ledger, run.pk, place)
         return bool(run.steers)
+
+    def _announce(self, ledger: Ledger, run_id: UUID, place: Mapping[str, Any]) -> None:
+        """LangGraph tells of a checkpoint before it has stored it. Until then the row has no kind: nobody reads it."""
+        facts = {"run_id": run_id, "seq": 0, "data": b"", "metadata": b"", "created_at": ledger.now}
+        GraphCheckpoint.objects.bulk_create([GraphCheckpoint(**place, **facts, shown=dict(self.shown))])
+
+
+def _stored(thread_id: UUID) -> Any:
+    return GraphCheckpoint.objects.filter(thread_id=thread_id).exclude(kind="")
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
 def find(thread_id: UUID, ns: str, checkpoint_id: str | None) -> GraphCheckpoint | None:
     """A checkpoint, or the newest one of its graph."""
-    rows = GraphCheckpoint.objects.filter(thread_id=thread_id, ns=ns)
+    rows = _stored(thread_id).filter(ns=ns)
     if checkpoint_id:
         return rows.filter(checkpoint_id=checkpoint_id).first()
     return rows.order_by("-checkpoint_id").first()
@@ -151,7 +160,7 @@ def listed(
     thread_id: UUID, *, ns: str | None = None, before: str | None = None, limit: int | None = None
 ) -> list[GraphCheckpoint]:
     """Checkpoints of a thread, newest first."""
-    rows = GraphCheckpoint.objects.filter(thread_id=thread_id)
+    rows = _stored(thread_id)
     if ns is not None:
         rows = rows.filter(ns=ns)
     if before:
@@ -174,4 +183,4 @@ def blobs_of(thread_id: UUID, ns: str, versions: Mapping[str, str]) -> dict[str,
 
 def begun(run_id: UUID, thread_id: UUID) -> bool:
     """Whether the run's input has entered the graph's state."""
-    return GraphCheckpoint.objects.filter(thread_id=thread_id, ns="", run_id=run_id).exists()
+    return _stored(thread_id).filter(ns="", run_id=run_id).exists()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def is_graphs(thread_id: UUID) -> bool:
     """Whether a graph has worked on this thread."""
-    return GraphCheckpoint.objects.filter(thread_id=thread_id, ns="").exists()
+    return GraphCheckpoint.objects.filter(thread_id=thread_id, ns="").exclude(kind="").exists()
 
 
 def interrupts_of(thread_id: UUID) -> dict[str, list[Any]]:
@@ -50,7 +50,7 @@ def _state(row: GraphCheckpoint, said: dict[str, Any]) -> dict[str, Any]:
         "values": values,
         "next": shown.get("next", []),
         "tasks": tasks,
-        "metadata": {"run_id": str(row.run_id), "thread_id": str(row.thread_id)},
+        "metadata": {**shown.get("metadata", {}), "run_id": str(row.run_id), "thread_id": str(row.thread_id)},
         "created_at": row.created_at.isoformat(),
         "checkpoint": _place(row, row.checkpoint_id),
         "parent_checkpoint": _place(row, row.parent_id) if row.parent_id else None,

@@ -245,6 +245,7 @@ class GraphExecution(Execution):
             "messages": [m["id"] if _same(stored.get(str(m["id"])), m) else m for m in messages],
             "next": standing.next,
             "tasks": standing.tasks,
+            "metadata": standing.metadata,
         }
 
     def _metered(self) -> dict[str, Any]:

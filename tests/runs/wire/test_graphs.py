@@ -1,0 +1,165 @@
+"""Graphs through the real SDK: assistants by name and id, interrupts and resumes, state, history and every stream."""
+
+from __future__ import annotations
+
+import json
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.conf import settings
+from langgraph_sdk.errors import ConflictError, UnprocessableEntityError
+
+from runs.assistant_ids import assistant_id
+from subagents import registry
+from tests.runs.wire.callers import in_database
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.runs.wire.callers import Caller
+
+pytestmark = pytest.mark.usefixtures("transactional_db", "model", "worker")
+SOURCE = """
+from typing import TypedDict
+from langchain_core.messages import AIMessage
+from langgraph.config import get_stream_writer
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import interrupt
+
+class State(MessagesState):
+    draft: str
+    verdict: str
+
+def write(state):
+    get_stream_writer()({"progress": 1})
+    return {"draft": "Dear Ada", "messages": [AIMessage("A draft.", id="draft-1")]}
+
+def approve(state):
+    return {"verdict": interrupt({"question": "Send it?", "draft": state["draft"]})}
+
+def send(state):
+    return {"messages": [AIMessage(f"Sent: {state['verdict']}.")]}
+
+builder = StateGraph(State)
+for node in (write, approve, send):
+    builder.add_node(node.__name__, node)
+builder.add_edge(START, "write")
+builder.add_edge("write", "approve")
+builder.add_edge("approve", "send")
+builder.add_edge("send", END)
+graph = builder.compile()
+"""
+ASKED = {"messages": [{"role": "user", "content": "Write to Ada."}]}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def letters(model: Any) -> Iterator[None]:
+    """A graph named `letters`, registered beside the configuration of these tests."""
+    folder = settings.CONFIG_FILE.parent
+    (folder / "letters.py").write_text(dedent(SOURCE), encoding="utf-8")
+    file = folder / "langgraph.json"
+    file.write_text(json.dumps({"graphs": {"letters": "./letters.py:graph"}}), encoding="utf-8")
+    registry.forget()
+    yield
+    file.unlink()
+    registry.forget()
+
+
+async def interrupted(caller: Caller) -> str:
+    thread_id = await caller.thread()
+    await caller.sdk.runs.wait(thread_id, "letters", input=ASKED)
+    return thread_id
+
+
+async def test_a_dynamic_interrupt_is_a_finished_run_on_an_interrupted_thread(anna: Caller):
+    thread_id = await interrupted(anna)
+    (run,) = await anna.sdk.runs.list(thread_id)
+    thread = await anna.sdk.threads.get(thread_id)
+    assert (run["status"], thread["status"]) == ("success", "interrupted")
+    assert run["assistant_id"] == assistant_id("letters")
+    ((asked,),) = thread["interrupts"].values()
+    assert asked["value"] == {"question": "Send it?", "draft": "Dear Ada"}
+    assert thread["values"]["draft"] == "Dear Ada"
+    state = await anna.sdk.threads.get_state(thread_id)
+    assert (state["next"], state["interrupts"][0]["value"]["question"]) == (["approve"], "Send it?")
+    assert state["tasks"][0]["name"] == "approve"
+
+
+async def test_a_resume_goes_on_by_the_id_of_the_assistant(anna: Caller):
+    thread_id = await interrupted(anna)
+    values: Any = await anna.sdk.runs.wait(thread_id, assistant_id("letters"), command={"resume": "yes"})
+    assert [message["content"] for message in values["messages"]] == ["Write to Ada.", "A draft.", "Sent: yes."]
+    thread = await anna.sdk.threads.get(thread_id)
+    assert (thread["status"], thread["interrupts"], thread["values"]["verdict"]) == ("idle", {}, "yes")
+
+
+async def test_static_interrupts_stop_before_a_node_and_null_goes_on(anna: Caller):
+    thread_id = await anna.thread()
+    await anna.sdk.runs.wait(thread_id, "letters", input=ASKED, interrupt_before=["write"])
+    assert (await anna.sdk.threads.get(thread_id))["status"] == "interrupted"
+    assert (await anna.sdk.threads.get_state(thread_id))["next"] == ["write"]
+    await anna.sdk.runs.wait(thread_id, "letters", input=None)
+    assert (await anna.sdk.threads.get_state(thread_id))["next"] == ["approve"]
+
+
+async def test_every_mode_streams_what_the_graph_says(anna: Caller):
+    thread_id = await anna.thread()
+    modes = ["values", "updates", "custom", "messages-tuple"]
+    parts = [part async for part in anna.sdk.runs.stream(thread_id, "letters", input=ASKED, stream_mode=modes)]
+    assert (parts[0].event, parts[-1].event) == ("metadata", "end")
+    assert [part.data for part in parts if part.event == "custom"] == [{"progress": 1}]
+    updates = [part.data for part in parts if part.event == "updates"]
+    assert updates[0]["write"]["draft"] == "Dear Ada"
+    assert updates[1]["__interrupt__"][0]["value"]["question"] == "Send it?"
+    values = [part.data for part in parts if part.event == "values"]
+    assert values[-1] == (await anna.sdk.threads.get(thread_id))["values"]
+    assert any(part.data[0]["content"] == "A draft." for part in parts if part.event == "messages")
+
+
+async def test_history_lists_every_step_and_a_fork_begins_at_one(anna: Caller):
+    thread_id = await interrupted(anna)
+    newest, *_earlier = states = await anna.sdk.threads.get_history(thread_id)
+    assert [state["next"] for state in states] == [["approve"], ["write"], ["__start__"]]
+    assert newest["parent_checkpoint_id"] == states[1]["checkpoint_id"]
+    at = states[1]["checkpoint_id"]
+    assert (await anna.sdk.threads.get_state(thread_id, checkpoint_id=at))["next"] == ["write"]
+    await anna.sdk.runs.wait(thread_id, "letters", input=None, checkpoint_id=at)
+    assert len(await anna.sdk.threads.get_history(thread_id)) > len(states)
+
+
+async def test_the_state_is_changed_as_a_node_would(anna: Caller):
+    thread_id = await interrupted(anna)
+    answer = await anna.sdk.threads.update_state(thread_id, {"verdict": "by hand"}, as_node="approve")
+    state = await anna.sdk.threads.get_state(thread_id)
+    assert state["checkpoint_id"] == answer["checkpoint_id"]
+    assert (state["next"], state["values"]["verdict"]) == (["send"], "by hand")
+    values: Any = await anna.sdk.runs.wait(thread_id, "letters", input=None)
+    assert values["messages"][-1]["content"] == "Sent: by hand."
+
+
+async def test_bad_requests_of_graphs_name_the_field(anna: Caller):
+    thread_id = await anna.thread()
+    for options, field in (
+        ({"interrupt_before": [3]}, "interrupt_before"),
+        ({"config": {"recursion_limit": 0}}, "recursion_limit"),
+    ):
+        with pytest.raises(UnprocessableEntityError, match=field):
+            await anna.sdk.runs.create(thread_id, "letters", input=ASKED, **options)
+
+
+async def test_somebody_elses_graph_thread_does_not_exist(anna: Caller, bert: Caller):
+    thread_id = await interrupted(anna)
+    response = await bert.post(f"/threads/{thread_id}/state", {"values": {"verdict": "mine"}})
+    assert response.status_code == 404
+    assert (await bert.http.get(f"/threads/{thread_id}/state")).status_code == 404
+
+
+async def test_a_second_run_is_rejected_while_one_is_active(anna: Caller):
+    thread_id = await anna.thread()
+    await anna.sdk.runs.create(thread_id, "letters", input=ASKED, after_seconds=600)
+    with pytest.raises(ConflictError):
+        await anna.sdk.runs.create(thread_id, "letters", input=ASKED, multitask_strategy="reject")
+    (run,) = await anna.sdk.runs.list(thread_id)
+    await anna.sdk.runs.cancel(thread_id, run["run_id"])
+    assert await in_database(lambda: registry.current().lead("letters").is_graph)
