@@ -47,7 +47,7 @@ type_scope = dict[str, Any]
 type_receive = Callable[[], Awaitable[dict[str, Any]]]
 type_send = Callable[[Any], Awaitable[None]]
 
-_AGENT_PROTOCOL_PREFIX = "/langgraph/"
+_AGENT_PROTOCOL_PREFIXES = ("/langgraph/", "/ap/")
 _NO_ROUTE = 4404
 _sockets = AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))
 
@@ -57,7 +57,7 @@ async def application(scope: type_scope, receive: type_receive, send: type_send)
         await _lifespan(receive, send)
     elif scope["type"] == "websocket":
         await _socket(scope, receive, send)
-    elif _path(scope).startswith(_AGENT_PROTOCOL_PREFIX):
+    elif _path(scope).startswith(_AGENT_PROTOCOL_PREFIXES):
         await _agent_protocol(_below_prefix(scope), receive, send)
     else:
         await _pages(scope, receive, send)

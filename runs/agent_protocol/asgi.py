@@ -13,6 +13,8 @@ from starlette.routing import Route, Router
 
 from runs.agent_protocol import cancelling, stateless, states, threads, views
 from runs.agent_protocol.access import IN_PROCESS
+from runs.agent_protocol.ap import threads as ap_threads
+from runs.agent_protocol.ap import views as ap_views
 from runs.agent_protocol.errors import Refused, refusal_of
 from runs.errors import RunsError
 from runs.group_commit import NO_DATABASE
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 PREFIX = "/langgraph"
+AP_PREFIX = "/ap"
 _THREAD = "/threads/{thread_id}"
 _RUNS = _THREAD + "/runs"
 _RUN = _RUNS + "/{run_id}"
@@ -83,6 +86,32 @@ def _resource(path: str, **endpoints: Endpoint) -> Route:
     return Route(PREFIX + path, Resource(**endpoints))
 
 
+def _plain(path: str, **endpoints: Endpoint) -> Route:
+    return Route(AP_PREFIX + path, Resource(**endpoints))
+
+
+_AP_RUN = "/runs/{run_id}"
+_AGENT_PROTOCOL = [
+    _plain("/ok", GET=views.ok),
+    _plain("/agents/search", POST=ap_threads.search_agents),
+    _plain("/agents/{agent_id}", GET=ap_threads.get_agent),
+    _plain("/agents/{agent_id}/schemas", GET=ap_threads.get_schemas),
+    _plain("/threads", POST=ap_threads.create_thread),
+    _plain("/threads/search", POST=ap_threads.search_threads),
+    _plain(_THREAD, GET=ap_threads.get_thread, PATCH=ap_threads.patch_thread, DELETE=threads.delete_thread),
+    _plain(_THREAD + "/copy", POST=ap_threads.copy_thread),
+    _plain(_THREAD + "/history", GET=ap_threads.get_history),
+    _plain("/runs", POST=ap_views.create_run),
+    _plain("/runs/search", POST=ap_views.search_runs),
+    _plain("/runs/wait", POST=ap_views.create_and_wait),
+    _plain("/runs/stream", POST=ap_views.create_and_stream),
+    _plain(_AP_RUN, GET=ap_views.get_run, DELETE=ap_views.delete_run),
+    _plain(_AP_RUN + "/cancel", POST=ap_views.cancel_run),
+    _plain(_AP_RUN + "/wait", GET=ap_views.wait_run),
+    _plain(_AP_RUN + "/stream", GET=ap_views.stream_run),
+]
+
+
 # Redirects of paths with a slash too many would not know the sub-path a proxy may serve us under.
 _router = Router(
     [
@@ -112,6 +141,7 @@ _router = Router(
         _resource(_RUN + "/cancel", POST=cancelling.cancel_run),
         _resource(_RUN + "/join", GET=views.join_run),
         _resource(_RUN + "/stream", GET=views.join_stream),
+        *_AGENT_PROTOCOL,
     ],
     redirect_slashes=False,
     default=_no_such_path,

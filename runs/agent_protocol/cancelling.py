@@ -32,7 +32,7 @@ _MOST_AT_ONCE = 1000
 
 
 async def cancel_run(request: Request) -> Response:
-    stop = _action(request)
+    stop = stopping(request)
 
     def cancelled(caller: Caller) -> Run:
         run = run_in(request, caller)
@@ -48,7 +48,7 @@ async def cancel_run(request: Request) -> Response:
 
 async def cancel_many(request: Request) -> Response:
     """Stop the named runs of a thread, or all of the caller's in a status. 404 when none of them is active."""
-    body, stop = await json_body(request), _action(request)
+    body, stop = await json_body(request), stopping(request)
 
     def cancelled(caller: Caller) -> None:
         run_ids = _meant(body, caller.owner_id)
@@ -70,7 +70,7 @@ def _rolled_back(run_id: UUID, by: str) -> bool:
     return roll_back_run(run_id, by=by)
 
 
-def _action(request: Request) -> Callable[[UUID, str], bool]:
+def stopping(request: Request) -> Callable[[UUID, str], bool]:
     """How the request wants runs stopped: a function of (run, by whom) that says whether it was active."""
     actions = {"interrupt": _interrupted, "rollback": _rolled_back}
     wanted = request.query_params.get("action", "interrupt")

@@ -16,10 +16,12 @@ from runs.agent_protocol.reading import end_seq, replies_under_way, run_exists
 from runs.agent_protocol.run_request import DEFAULT_MODES
 from runs.agent_protocol.sse import END, Frames, follow_run, frame
 from runs.agent_protocol.state import StateSoFar, state_upto
+from runs.errors import RunNotFound
 from runs.statuses import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine
+    from uuid import UUID
 
     from starlette.types import Receive, Scope, Send
 
@@ -61,8 +63,18 @@ def place_of(run: Run) -> str:
     return f"/threads/{run.thread_id}/runs/{run.pk}"
 
 
-def joined(run: Run, *, cancel_on_disconnect: bool = False) -> LastingResponse:
-    """The run's final values when it has ended; newlines until then, which JSON allows, keep the connection open."""
+def joined(
+    run: Run,
+    *,
+    cancel_on_disconnect: bool = False,
+    place: str = "",
+    answer: Callable[[UUID, int | None], bytes] | None = None,
+) -> LastingResponse:
+    """The run's final values when it has ended; newlines until then, which JSON allows, keep the connection open.
+
+    `answer` makes another answer of a run's id and the number of its end, on the database thread. `place`: as in
+    `streamed`.
+    """
 
     async def body(left: Left) -> AsyncGenerator[bytes, None]:
         frames = Frames(run.pk, (), Position(run.base_seq))
@@ -72,15 +84,25 @@ def joined(run: Run, *, cancel_on_disconnect: bool = False) -> LastingResponse:
                     yield piece
         if left.done():
             return
-        if frames.error:
+        if answer is not None:
+            yield await database().call(_told, answer, run.pk, frames)
+        elif frames.error:
             yield orjson.dumps({"__error__": frames.error})
         else:
             # Up to the end: what waited behind this run has had its turn already, and is not of these values.
             yield (await database().call(state_upto, run.thread_id, frames.end_seq)).json()
 
-    place = place_of(run)
-    headers = {"Content-Location": place, "Location": f"{place}/join"}
+    again = "wait" if place else "join"
+    place = place or place_of(run)
+    headers = {"Content-Location": place, "Location": f"{place}/{again}"}
     return LastingResponse(body, media_type="application/json", headers=headers)
+
+
+def _told(answer: Callable[[UUID, int | None], bytes], run_id: UUID, frames: Frames) -> bytes:
+    try:
+        return answer(run_id, frames.end_seq)
+    except RunNotFound as gone:  # deleted while somebody waited for it
+        return orjson.dumps({"code": "not_found", "message": str(gone), "detail": str(gone), "metadata": {}})
 
 
 async def streamed(

@@ -38,7 +38,7 @@ async def created(request: Request) -> tuple[Run, RunRequest]:
     caller = await caller_of(request, Scope.RUN)
     thread_id = path_id(request, "thread_id")
     wanted = run_request(await json_body(request))
-    return await _start(caller, thread_id, wanted), wanted
+    return await start_on(caller, thread_id, wanted), wanted
 
 
 async def created_alone(request: Request) -> tuple[Run, RunRequest]:
@@ -128,7 +128,8 @@ def _number_of(checkpoint: UUID | None, thread_id: UUID) -> int | None:
     return seq
 
 
-async def _start(caller: Caller, thread_id: UUID, wanted: RunRequest) -> Any:
+async def start_on(caller: Caller, thread_id: UUID, wanted: RunRequest) -> Any:
+    """A run on a thread of the caller's. Raises ThreadNotFound and what the strategy says."""
     start = await _start_verb(caller, thread_id, wanted)
     if wanted.create_thread and not await database().call(thread_exists, thread_id):
         await _create_if_missing(caller, thread_id)

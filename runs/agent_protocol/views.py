@@ -85,14 +85,15 @@ async def resumed(request: Request, run: Run, *, place: str = "") -> Response:
 
 
 async def delete_run(request: Request) -> Response:
-    def deleted(caller: Caller) -> None:
-        run = run_in(request, caller)
-        if run.depth:
-            raise Refused(409, "part_of_another", "a subagent's run is deleted with the run that it belongs to")
-        remove_run(run.pk, by=caller.username)
-
-    await asked(request, Scope.RUN, deleted)
+    await asked(request, Scope.RUN, lambda caller: delete_found(run_in(request, caller), caller.username))
     return Response(status_code=204)
+
+
+def delete_found(run: Run, by: str) -> None:
+    """Delete a lead's run. Raises Refused for a subagent's."""
+    if run.depth:
+        raise Refused(409, "part_of_another", "a subagent's run is deleted with the run that it belongs to")
+    remove_run(run.pk, by=by)
 
 
 # --- shared ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""The Agent Protocol's paths, mounted at /ap/: the same agents, threads and runs as thin views in its own shapes."""
