@@ -91,7 +91,6 @@ async def test_a_background_run_is_pending_while_it_works_and_found_by_its_own_i
 async def test_a_run_is_streamed_and_taken_up_again(ap: httpx.AsyncClient):
     body = {
         "input": scripts.says("Stream.")[1],
-        "stream_mode": ["values", "messages-tuple"],
         "on_disconnect": "continue",
     }
     answer = await ap.post("/runs/stream", json=body)
