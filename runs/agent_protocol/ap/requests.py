@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from runs.agent_protocol.run_request import RunRequest
 
 
-def wanted_run(body: Mapping[str, Any]) -> RunRequest:
-    """A checked run request. Raises BadInput with the field as this protocol calls it."""
+def wanted_run(body: Mapping[str, Any]) -> tuple[RunRequest, str]:
+    """A checked run request, and where its messages stood. Raises BadInput with the field as this protocol calls it."""
     said, messages_path = _input(body)
     own_words = {
         **{name: value for name, value in body.items() if name not in {"agent_id", "messages", "command"}},
@@ -26,11 +26,11 @@ def wanted_run(body: Mapping[str, Any]) -> RunRequest:
         "on_disconnect": body.get("on_disconnect") or "cancel",
     }
     with named_here(messages_path):
-        return run_request(own_words)
+        return run_request(own_words), messages_path
 
 
 @contextmanager
-def named_here(messages_path: str = "input.messages") -> Iterator[None]:
+def named_here(messages_path: str) -> Iterator[None]:
     """A fault within names its field as this protocol calls it."""
     try:
         yield

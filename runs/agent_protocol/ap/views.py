@@ -131,8 +131,8 @@ async def _created(request: Request) -> tuple[Run, RunRequest]:
     """A run on the thread that the body names, or on one of its own."""
     caller = await caller_of(request, Scope.RUN)
     body = await json_body(request)
-    wanted = wanted_run(body)
-    with named_here():
+    wanted, messages_path = wanted_run(body)
+    with named_here(messages_path):
         if body.get("thread_id") is not None:
             return await start_on(caller, an_id(body["thread_id"], "thread_id"), wanted), wanted
         run: Any = await database().write(await alone(caller, wanted))
