@@ -8,7 +8,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 OLDER_CLIENT := $(VENV)/deepagents-0.7.8
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo up test lint bench messages openapi lock format clean
+.PHONY: help demo up test again lint bench messages openapi lock format clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -22,6 +22,9 @@ up: $(RUNTIME) ## the product for real use; ARGS="--host 0.0.0.0 --port 80 --wor
 
 test: $(DEVELOPMENT) ## all tests this machine can run; ARGS are pytest's
 	@.ci/test $(ARGS)
+
+again: $(DEVELOPMENT) ## part of the tests many times on both databases; ARGS="10 -m race" or "3 -m faults"
+	@.ci/again $(ARGS)
 
 lint: $(DEVELOPMENT) ## every wall: ruff, mypy, import-linter, djlint, migrations, checks, translations
 	@.ci/lint

@@ -9,13 +9,16 @@ from argparse import RawDescriptionHelpFormatter
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, DjangoHelpFormatter
 from django.core.management.color import no_style
+from django.utils import translation
 
 from engine.text import clean, clean_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from django.core.management.base import CommandParser
 
@@ -28,6 +31,16 @@ class Exit(IntEnum):
     USAGE = 2
     NOT_FOUND = 3
     CONFLICT = 4
+
+
+def in_terminals_language() -> AbstractContextManager[None]:
+    """Speak as the terminal's locale (LC_ALL, LC_MESSAGES, LANG) asks, where there is a translation."""
+    locale = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
+    try:
+        language = translation.get_supported_language_variant(locale.partition(".")[0].replace("_", "-").lower())
+    except LookupError:
+        language = settings.LANGUAGE_CODE
+    return translation.override(language)
 
 
 class _Help(DjangoHelpFormatter, RawDescriptionHelpFormatter):

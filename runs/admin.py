@@ -8,8 +8,8 @@ from django.contrib import admin, messages
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
 from runs import run_actions, services
 from runs.explain import clamps_in_words, error_in_words, why_no_delegation
@@ -37,11 +37,14 @@ _BADGES = {
     RunStatus.TIMEOUT: "danger",
     RunStatus.INTERRUPTED: "warning",
     RunStatus.CANCELLED: "warning",
+    "cut_short": "warning",  # no status: it has an answer, but not a whole one
 }
 
 
 class ReadOnlyAdmin(_Base):
     """Nobody adds, changes or deletes these rows by hand."""
+
+    empty_value_display = "–"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -112,8 +115,9 @@ class RunAdmin(ReadOnlyAdmin):
 
     @display(description=_("status"), ordering="status", label=_BADGES)
     def status_badge(self, run: Run) -> tuple[str, str]:
-        shown = run.get_status_display()
-        return run.status, f"{shown}, {_('cut short')}" if run.stop_reason else shown
+        if run.status == RunStatus.SUCCESS and run.stop_reason:
+            return "cut_short", gettext("Done, cut short")
+        return run.status, run.get_status_display()
 
     @display(description=_("status"))
     def status_words(self, run: Run) -> str:
@@ -157,7 +161,7 @@ class RunAdmin(ReadOnlyAdmin):
     def get_urls(self) -> list[Any]:
         return [*run_actions.urls(self.admin_site), *super().get_urls()]
 
-    @display(description=_("delegation"))
+    @display(description=_("may call"))
     def delegation(self, run: Run) -> str:
         if off := why_no_delegation(run.metadata.get("delegation_off")):
             return off
@@ -204,7 +208,10 @@ class WorkerAdmin(ReadOnlyAdmin):
 
 def _link(run: Run) -> SafeString:
     return format_html(
-        '<a href="{}">{} {}</a>', reverse("admin:runs_run_change", args=[run.pk]), run.agent, str(run.pk)[-12:]
+        '<a href="{}" style="text-decoration: underline">{} {}</a>',
+        reverse("admin:runs_run_change", args=[run.pk]),
+        run.agent,
+        str(run.pk)[-12:],
     )
 
 

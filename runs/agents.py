@@ -100,11 +100,12 @@ def find(written: Any, *, field: str) -> str:
         now = registry.current()
         return now.lead(name).name
     except ConfigRefused:
-        raise BadInput(field, "no custom agent can be used while config.yaml is refused") from None
+        raise BadInput(field, _("no custom agent can be used while config.yaml is refused")) from None
     except UnknownAgent:
         graphs = (entry.name for entry in now.graph_leads)
         known = ", ".join((DEFAULT_LEAD, *(entry.name for entry in now.agents if entry.runnable), *graphs))
-        raise BadInput(field, f"there is no agent of this name; agents are: {shorten(known, 1_000)}") from None
+        said = _("there is no agent of this name; agents are: %(names)s")
+        raise BadInput(field, said % {"names": shorten(known, 1_000)}) from None
 
 
 def _choice(lead: LeadDefinition, label: str, description: str, now: Registry) -> Choice:

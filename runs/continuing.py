@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Exists, OuterRef
+from django.utils.translation import gettext as _
 
 from engine.limits import limits_from_json
 from runs import raising, services
@@ -46,9 +47,9 @@ def continue_run(*, run_id: UUID, limits: Mapping[str, Any] | None = None) -> Ru
     if run is None:
         raise RunNotFound(run_id)
     if not may_continue(run):
-        raise NotContinuable(run_id, "it has not ended" if run.status not in ENDED else "it is finished")
+        raise NotContinuable(run_id, _("It is finished.") if run.status in ENDED else _("It has not ended."))
     if run.outdone:
-        raise NotContinuable(run_id, "something newer followed it on its thread")
+        raise NotContinuable(run_id, _("Something newer followed it in its conversation. Send a message instead."))
     if wanted is None:
         wanted = raising.offered(status=run.status, stop_reason=run.stop_reason, detail=run.stop_detail)
     return _continue_lead(run, wanted) if run.parent is None else _continue_child(run, run.parent, wanted)
@@ -74,10 +75,11 @@ def _continue_lead(run: Run, raised: Mapping[str, int]) -> Run:
 
 def _continue_child(run: Run, parent: Run, raised: Mapping[str, int]) -> Run:
     if run.stop_detail.get("layer") == _TREE_LAYER:
-        raise NotContinuable(run.pk, f"{_TREE_LAYER} bounds its lead and all its subagents together")
+        said = _("%(layer)s bounds its lead and all its subagents together. Send the lead a message instead.")
+        raise NotContinuable(run.pk, said % {"layer": _TREE_LAYER})
     found = registry.resolve_dispatch(run.agent, allowed=[run.agent])
     if isinstance(found, Refusal):
-        raise NotContinuable(run.pk, f"the subagent {run.agent} may not run any more")
+        raise NotContinuable(run.pk, _("The subagent %(name)s may not run any more.") % {"name": run.agent})
     limits = raising.with_raised(limits_from_json(run.definition["limits"]), raised)
     verb = ContinueChild(
         old=run,

@@ -68,7 +68,7 @@ class NotSteerable(RunsError):
 
 
 class NotContinuable(RunsError):
-    """A run that no other run can go on from, or not with the limits that were asked for. `message` says why."""
+    """A run that no other run can go on from. `message` says why, a sentence in the language of who asked."""
 
     def __init__(self, run_id: UUID, message: str) -> None:
         super().__init__(f"run {run_id} cannot be continued: {message}")

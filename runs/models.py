@@ -69,7 +69,7 @@ class Thread(models.Model):
 class Run(models.Model):
     """One execution of an agent on a thread. `lifecycle` is the only writer of status, fence and attempt."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    id = models.UUIDField("ID", primary_key=True, default=new_id, editable=False)
     thread = models.ForeignKey(Thread, models.CASCADE, related_name="runs", verbose_name=_("thread"))
     agent = models.CharField(_("agent"), max_length=64)
     status = models.CharField(
@@ -89,9 +89,9 @@ class Run(models.Model):
     # Place in the tree.
     parent = models.ForeignKey("self", models.CASCADE, null=True, blank=True, related_name="children", db_index=False)
     root_id = models.UUIDField(db_index=True)  # the lead at the top; its own id for a lead
-    depth = models.PositiveSmallIntegerField(default=0)
+    depth = models.PositiveSmallIntegerField(_("depth"), default=0)
     tool_call_id = models.CharField(max_length=200, null=True, blank=True)  # noqa: DJ001 - unique with parent; leads have none
-    title = models.CharField(max_length=200, blank=True)  # the delegation's description
+    title = models.CharField(_("task"), max_length=200, blank=True)  # the delegation's description
     # The run whose work this one goes on with under a higher limit; nobody waits for it but the person who asked.
     continues = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, related_name="continued_by", db_index=False
@@ -105,9 +105,11 @@ class Run(models.Model):
         default=list, blank=True
     )  # messages that wait behind another run; [] once in the transcript
     steers = models.JSONField(default=list, blank=True)  # messages the running run has not picked up yet
-    options = models.JSONField(default=dict, blank=True)  # what the request asked for
-    metadata = models.JSONField(default=dict, blank=True)  # allowed_subagents, clamps: written by the server
-    definition = models.JSONField(default=dict, blank=True)  # exactly what it ran with
+    options = models.JSONField(_("request options"), default=dict, blank=True)  # what the request asked for
+    metadata = models.JSONField(
+        _("notes of the server"), default=dict, blank=True
+    )  # allowed_subagents, clamps: written by the server
+    definition = models.JSONField(_("definition"), default=dict, blank=True)  # exactly what it ran with
 
     # How it went.
     model = models.CharField(_("model"), max_length=120, blank=True)

@@ -6,6 +6,8 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+
 from engine.config.names import NAME_MAX_LENGTH, normalise_name
 from engine.limits import clamp
 from engine.text import clean
@@ -27,7 +29,7 @@ def clean_options(options: Mapping[str, Any], *, path: str = "options") -> tuple
     run start, against subagents.max_concurrent_limit.
     """
     if not isinstance(options, Mapping):
-        raise BadInput(path, f"expected an object, got {_shown(options)}")
+        raise BadInput(path, _("expected an object, got %(value)s") % {"value": _shown(options)})
     cleaned: dict[str, Any] = {}
     clamped: dict[str, list[int]] = {}
     if options.get("subagent_enabled") is not None:
@@ -58,7 +60,7 @@ def agent_name(value: Any, path: str) -> str:
 
 def _switch(value: Any, path: str) -> bool:
     if not isinstance(value, bool):
-        raise BadInput(path, f"expected true or false, got {_shown(value)}")
+        raise BadInput(path, _("expected true or false, got %(value)s") % {"value": _shown(value)})
     return value
 
 
@@ -66,15 +68,15 @@ def _number(value: Any, path: str) -> int:
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 12:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise BadInput(path, f"expected a whole number, got {_shown(value)}")
+        raise BadInput(path, _("expected a whole number, got %(value)s") % {"value": _shown(value)})
     return clamp(value, -_EXACT_IN_JSON, _EXACT_IN_JSON)
 
 
 def _name(value: Any, path: str, *, longest: int = _NAME_LENGTH) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise BadInput(path, f"expected a name, got {_shown(value)}")
+        raise BadInput(path, _("expected a name, got %(value)s") % {"value": _shown(value)})
     if len(value) > longest:
-        raise BadInput(path, f"a name has at most {longest} characters")
+        raise BadInput(path, _("a name has at most %(limit)d characters") % {"limit": longest})
     return clean(value.strip())
 
 

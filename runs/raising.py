@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+
 from engine.limits import Limits, TokenLimit
 from engine.stop import StopReason
 from runs.errors import BadInput
@@ -29,14 +31,14 @@ def offered(*, status: str, stop_reason: str, detail: Any) -> dict[str, int]:
 def checked(wanted: Any, *, path: str = "limits") -> dict[str, int]:
     """Limits somebody asks for, each a whole number within its ceiling. Raises BadInput with the field's path."""
     if not isinstance(wanted, Mapping):
-        raise BadInput(path, "expected an object")
+        raise BadInput(path, _("expected an object"))
     for field, value in wanted.items():
         if field not in CEILINGS:
-            raise BadInput(f"{path}.{field}", f"unknown; expected {', '.join(CEILINGS)}")
+            raise BadInput(f"{path}.{field}", _("unknown; expected %(names)s") % {"names": ", ".join(CEILINGS)})
         if isinstance(value, bool) or not isinstance(value, int):
-            raise BadInput(f"{path}.{field}", "expected a whole number")
+            raise BadInput(f"{path}.{field}", _("expected a whole number"))
         if not 1 <= value <= CEILINGS[field]:
-            raise BadInput(f"{path}.{field}", f"expected 1 to {CEILINGS[field]:,}")
+            raise BadInput(f"{path}.{field}", _("expected 1 to %(limit)s") % {"limit": f"{CEILINGS[field]:,}"})
     return dict(wanted)
 
 

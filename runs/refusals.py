@@ -33,7 +33,7 @@ def in_words(fault: RunsError) -> str:
         case NotSteerable():
             return _NOT_STEERABLE[fault.reason]()
         case NotContinuable():
-            return _("It cannot go on from there any more. Send a message instead.")
+            return fault.message
         case ThreadBusy():
             return _("This conversation already has an active run.")
         case ThreadNotFound():

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from runs import raising, services
 from runs.continuing import continue_run, may_continue
 from runs.errors import NotContinuable, RunNotFound, ThreadBusy, TooManyPending
+from runs.refusals import in_words
 from runs.statuses import ACTIVE
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def go_on(request: HttpRequest, run_id: UUID) -> HttpResponse:
     except RunNotFound:
         return _to_list(request)
     except (NotContinuable, ThreadBusy, TooManyPending) as fault:
-        messages.error(request, _("It was not continued: %(reason)s") % {"reason": fault})
+        messages.error(request, _("It was not continued: %(reason)s") % {"reason": in_words(fault)})
         return HttpResponseRedirect(page)
     link = format_html('<a href="{}">{}</a>', page, str(run_id)[-12:])
     messages.success(request, format_html("{} {}", _("This run goes on from:"), link))

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
 
 from engine.text import REPLACED, clean, count_replaced
 from runs import queue
@@ -77,11 +78,12 @@ def create_thread(
 def user_message(text: str, *, field: str = "text") -> WireMessage:
     """A person's words as a wire message. Raises BadInput for no words or too many."""
     if not isinstance(text, str):
-        raise BadInput(field, "expected text")
+        raise BadInput(field, _("expected text"))
     if not text.strip():
-        raise BadInput(field, "the message is empty")
+        raise BadInput(field, _("the message is empty"))
     if len(text) > MAX_TEXT_LENGTH:
-        raise BadInput(field, f"the message has {len(text):,} characters; at most {MAX_TEXT_LENGTH:,} are allowed")
+        said = _("the message has %(count)s characters; at most %(limit)s are allowed")
+        raise BadInput(field, said % {"count": f"{len(text):,}", "limit": f"{MAX_TEXT_LENGTH:,}"})
     message: WireMessage = {"type": "human", "id": str(new_id()), "content": text}
     if replaced := count_replaced(text):
         message["additional_kwargs"] = {REPLACED: replaced}
@@ -102,7 +104,7 @@ def start_verb(
     The option `agent_name` goes before `agent`; without either, the thread goes on with the agent it had.
     """
     if not messages:
-        raise BadInput("messages", "there is no message")
+        raise BadInput("messages", _("there is no message"))
     named = None if agent is None else agent_name(agent, "agent")
     cleaned, clamped = clean_options({} if options is None else options)
     return Start(
@@ -300,12 +302,13 @@ def _told(verbs: Sequence[Cancel]) -> list[Stopped]:
 def checked_title(title: Any) -> str:
     """A thread's title on one line, in 1 to 200 characters. Raises BadInput."""
     if not isinstance(title, str):
-        raise BadInput("title", "expected text")
+        raise BadInput("title", _("expected text"))
     title = " ".join(clean(title).split())
     if not title:
-        raise BadInput("title", "the title is empty")
+        raise BadInput("title", _("the title is empty"))
     if len(title) > _TITLE_LENGTH:
-        raise BadInput("title", f"the title has {len(title)} characters; at most {_TITLE_LENGTH} are allowed")
+        said = _("the title has %(count)s characters; at most %(limit)s are allowed")
+        raise BadInput("title", said % {"count": len(title), "limit": _TITLE_LENGTH})
     return title
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from django.utils.translation import gettext
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -143,5 +144,5 @@ def _strategy(written: object) -> services.MultitaskStrategy:
     if written is None:
         return services.MultitaskStrategy.ENQUEUE
     if not isinstance(written, str) or written not in _STRATEGIES:
-        raise BadInput("multitask_strategy", f"expected {', '.join(_STRATEGIES)}")
+        raise BadInput("multitask_strategy", gettext("expected %(names)s") % {"names": ", ".join(_STRATEGIES)})
     return _STRATEGIES[written]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from django.utils.translation import gettext as _
+
 from engine.text import clean
 from runs.errors import BadInput, NotSteerable, RunNotFound
 from runs.event_types import RunSteered, RunSteerRead, TaskSteered, TaskSteerRead
@@ -51,7 +53,7 @@ class Steer:
         if reason := _deaf(ledger, run):
             raise NotSteerable(run.pk, reason)
         if len(run.steers) >= MOST_UNREAD:
-            raise BadInput("text", f"{MOST_UNREAD} messages wait to be picked up already")
+            raise BadInput("text", _("%(count)d messages wait to be picked up already") % {"count": MOST_UNREAD})
         message = {"type": "human", "id": str(self.message_id), "content": clean(self.text), "steer": True}
         ledger.change(run, steers=[*run.steers, message])
         shown: dict[str, Any] = {"id": message["id"], "text": clean(self.text[:_SHOWN_CHARACTERS]), "by": self.by}

@@ -61,6 +61,7 @@ def test_three_children_write_files_from_the_prompts_words_and_the_lead_answers_
     assert all(re.search(re.escape(frame["title"]), " ".join(_titles(page))) for frame in created)
 
 
+@pytest.mark.faults
 def test_a_killed_worker_costs_nothing_and_the_page_shows_what_the_log_says(
     house: House, page: Page, model: ScriptedModel
 ):

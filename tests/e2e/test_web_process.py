@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.scripted_model import ScriptedModel
 
-pytestmark = [pytest.mark.e2e, pytest.mark.workers]
+pytestmark = [pytest.mark.e2e, pytest.mark.workers, pytest.mark.faults]
 TOKENS, BEFORE = 300, 60
 SLOW = 60_000  # milliseconds; a busy machine starts a web process slowly
 _ANSWER = "article.msg.ai .prose:not([hidden])"

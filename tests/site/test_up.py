@@ -110,12 +110,14 @@ def test_sigterm_ends_every_process_with_status_0(running: Spoken):
     assert not [pid for pid in family if alive(pid)]
 
 
+@pytest.mark.faults
 def test_killing_the_supervisor_leaves_nothing(running: Spoken):
     family = descendants(running.pid)
     os.kill(running.pid, signal.SIGKILL)
     assert eventually(lambda: not any(alive(pid) for pid in family))
 
 
+@pytest.mark.faults
 def test_killing_the_cluster_takes_its_forks_along_and_brings_a_new_one(running: Spoken):
     cluster = next(pid for pid in descendants(running.pid) if len(descendants(pid)) >= 3)
     forks = descendants(cluster)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from playwright.async_api import expect
 
+from runs import queue
 from runs.event_types import RunEnded, RunStarted, TaskEnded, TaskStarted, TaskSteerRead
 from runs.models import Run
 from runs.statuses import RunStatus
@@ -41,6 +42,19 @@ class Delegation:
     @property
     def thread(self) -> Thread:
         return self.log.thread
+
+    def childs_log(self) -> LogWriter:
+        """A log for the child's own conversation."""
+        log = LogWriter(self.log.thread.owner, at=datetime.now(UTC))
+        log.thread.parent_run = self.lead
+        log.thread.save()
+        leased = queue.add({self.child.pk: datetime.now(UTC) + timedelta(hours=1)})  # a worker has it
+        Run.objects.filter(pk=self.child.pk).update(thread=log.thread, queue_id=leased[self.child.pk])
+        return log
+
+    def read_again(self, log: LogWriter) -> None:
+        """Others have written to its thread meanwhile."""
+        log.thread.refresh_from_db()
 
 
 async def test_a_running_task_is_told_something_and_says_when_it_heard(tab, owner):
@@ -120,3 +134,25 @@ async def test_stopping_says_what_was_stopped(tab, owner):
     page = await opened(tab, made.log)
     await page.locator("[data-part=stop-answer]").click()
     await expect(page.locator("[data-part=tell]")).to_have_text("Told to stop: the answer · coder: Read plan A")
+
+
+async def test_a_subagents_own_page_has_a_line_for_it_as_long_as_it_works(tab, owner):
+    made = await sync_to_async(Delegation)(owner)
+    log = await sync_to_async(made.childs_log)()
+    await sync_to_async(log.fact)(made.child.pk, RunStarted(attempt=1, worker="w"))
+    page = await opened(tab, log)
+    box = page.get_by_role("textbox", name="Message")
+    await box.fill("Look at <b>2024</b> too")
+    await box.press("Enter")
+    await expect(page.locator("[data-steer]")).to_contain_text("Look at <b>2024</b> too")
+    await expect(page.locator("[data-steer]")).to_contain_text("waits for its next turn")
+    await expect(box).to_have_value("")
+    (message,) = (await sync_to_async(Run.objects.get)(pk=made.child.pk)).steers
+    assert message["content"] == "Look at <b>2024</b> too"
+    await page.get_by_role("button", name="Cancel").click()
+    await expect(page.get_by_role("button", name="Stopping")).to_be_disabled()
+    await expect(page.locator("[data-part=tell]")).to_contain_text("Told to stop")
+    await sync_to_async(made.read_again)(log)
+    await sync_to_async(log.fact)(made.child.pk, RunEnded(status="cancelled", cancelled_by="lin"))
+    await expect(box).to_be_hidden()
+    await expect(page.locator(".hint")).to_be_visible()

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import CharField, Q, Value
 from django.db.models.functions import Cast, Replace
+from django.utils.translation import gettext as _
 
+from access.console import in_terminals_language
 from runs.housekeeping import housekeep
 from runs.models import Run
 from runs.standing import explain_now
@@ -41,7 +43,8 @@ class Command(BaseCommand):
             verb.add_argument("--json", action="store_true")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        getattr(self, f"_{options['verb']}")(options)
+        with in_terminals_language():
+            getattr(self, f"_{options['verb']}")(options)
 
     def _list(self, options: dict[str, Any]) -> None:
         runs = Run.objects.active() if options["active"] else Run.objects.all()
@@ -82,27 +85,27 @@ class Command(BaseCommand):
 
     def _prune(self, options: dict[str, Any]) -> None:
         if options["days"] is not None and options["days"] < 0:
-            raise CommandError("--days: expected 0 or more", returncode=2)
+            raise CommandError(_("--days: expected 0 or more"), returncode=2)
         removed = housekeep(days=options["days"], dry_run=options["dry_run"])
         if options["json"]:
             self.stdout.write(json.dumps({"dry_run": options["dry_run"], **removed}))
             return
-        verb = "would be removed" if options["dry_run"] else "removed"
+        said = _("%(count)s %(what)s would be removed") if options["dry_run"] else _("%(count)s %(what)s removed")
         for name, count in removed.items():
-            self.stdout.write(f"{count:>9,}  {name.replace('_', ' ')} {verb}")
+            self.stdout.write(said % {"count": f"{count:>9,} ", "what": name.replace("_", " ")})
 
 
 def _found(written: str) -> Run:
     """The one run with this id or this part of one. Raises CommandError with exit code 3, or 2 for several."""
     part = written.strip().lower().replace("-", "")
     if len(part) < _SHORTEST_PART or not set(part) <= _HEX_DIGITS:
-        raise CommandError(f"{written!r} is no run's id", returncode=2)
+        raise CommandError(_("%(written)r is no run's id") % {"written": written}, returncode=2)
     text = Replace(Cast("id", CharField()), Value("-"), Value(""))
     runs = list(Run.objects.alias(text=text).filter(Q(text__startswith=part) | Q(text__endswith=part))[:2])
     if not runs:
-        raise CommandError(f"no run {written}", returncode=3)
+        raise CommandError(_("no run %(written)s") % {"written": written}, returncode=3)
     if len(runs) > 1:
-        raise CommandError(f"several runs have {written}; give more of the id", returncode=2)
+        raise CommandError(_("several runs have %(written)s; give more of the id") % {"written": written}, returncode=2)
     return runs[0]
 
 

@@ -8,6 +8,7 @@ import { setAttribute, setText, useIcons } from './dom.js';
 import { moment } from './format.js';
 import { agreed, startFrame } from './frame.js';
 import { activeRun, activeTasks, emptyState, reduce } from './state.js';
+import { SteerBox } from './steer-box.js';
 import { t, useWords } from './strings.js';
 import { faceText, tile } from './task-card.js';
 import { taskFace } from './task-state.js';
@@ -72,6 +73,7 @@ const conversation = new Conversation(part('messages'), {
   pageOf: (threadId) => `${page.urls.chat}${threadId}/`, speakerOf,
 });
 const strip = part('strip') && new Strip(part('strip'));
+const steerBox = part('steer') && new SteerBox(part('steer'), part('steer-instead'), { steer, stop: stopRun });
 const dock = new Dock(document.getElementById('dock'), {
   maxTotal: page.max_total, maxConcurrent: page.max_concurrent, speakerOf, onChoose: showTask,
 });
@@ -98,6 +100,7 @@ function paint() {
 function paintAround(now) {
   const run = activeRun(state);
   strip?.paint(state, now);
+  steerBox?.paint(run);
   dock.paint(state, now);
   const waiting = part('waiting');
   const speaking = Object.values(state.messages).some((message) => message.streaming);

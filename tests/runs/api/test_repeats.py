@@ -95,6 +95,7 @@ def test_answers_are_kept_for_a_day(api: Api, thread: Thread):
     assert not KeptAnswer.objects.exists()
 
 
+@pytest.mark.race
 @pytest.mark.django_db(transaction=True)
 def test_of_requests_with_one_key_at_the_same_moment_one_starts_something(api: Api, thread: Thread):
     gate = threading.Barrier(4)

@@ -210,7 +210,7 @@ def test_a_run_is_asked_for_and_found(api: Api, thread: Thread):
         ({"text": "x", "options": []}, "/options"),
         ({"text": "x", "options": {"subagent_enabled": "yes"}}, "/options/subagent_enabled"),
         ({"text": "x", "options": {"agent_name": "nobody"}}, "/options/agent_name"),
-        ({"text": "x", "multitask_strategy": "rollback"}, "/multitask_strategy"),
+        ({"text": "x", "multitask_strategy": "replace"}, "/multitask_strategy"),
         ({"text": "x", "multitask_strategy": {}}, "/multitask_strategy"),
         ({"text": "x", "model": "gpt"}, "/model"),
     ],

@@ -20,6 +20,7 @@ from tests.runs.acts import claim, claimed, events, finish, lose_lease, say, sta
 from tests.runs.factories import ThreadFactory, started
 from tests.runs.invariants import assert_whole
 
+pytestmark = pytest.mark.race
 db = pytest.mark.django_db
 committed = pytest.mark.django_db(transaction=True)
 

@@ -26,6 +26,7 @@ from tests.runs.invariants import assert_whole
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.race
 db = pytest.mark.django_db
 committed = pytest.mark.django_db(transaction=True)
 

@@ -91,3 +91,16 @@ def test_prune_counts_first_and_removes_when_asked():
     assert told("prune", "--days", "0")["queue_results"] == 0
     with pytest.raises(CommandError):
         said("prune", "--days", "-1")
+
+
+def test_it_speaks_as_the_terminal_does_and_in_codes_to_programs(capped, monkeypatch):
+    monkeypatch.delenv("LC_ALL", raising=False)
+    monkeypatch.delenv("LC_MESSAGES", raising=False)
+    monkeypatch.setenv("LANG", "zh_CN.UTF-8")
+    assert "模型" in said("why", str(capped.pk))
+    assert told("why", str(capped.pk))["stop_reason"] == "turn_capped"
+    with pytest.raises(CommandError, match="没有运行"):
+        said("why", "ffffffff")
+    for locale in ("C.UTF-8", "xx", ""):
+        monkeypatch.setenv("LANG", locale)
+        assert "model calls" in said("why", str(capped.pk))

@@ -307,6 +307,7 @@ class Lifecycle(RuleBasedStateMachine):
         return list(running.values_list("pk", "fence"))
 
 
+@pytest.mark.race
 @pytest.mark.django_db
 def test_any_interleaving_keeps_the_log_the_queue_and_the_statuses_whole(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(registry, "resolve_dispatch", lambda name, allowed: object())  # the scout may run

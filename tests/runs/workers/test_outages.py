@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tests.scripted_model import ScriptedModel
 
-pytestmark = pytest.mark.workers
+pytestmark = [pytest.mark.workers, pytest.mark.faults]
 LEASE_SECONDS = 2
 TOKENS = 8_000  # an answer that needs pages of its own
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.workers,
+    pytest.mark.faults,
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, which other systems do not have"),
 ]
 HERE = "tests.runs.workers.plain_functions"

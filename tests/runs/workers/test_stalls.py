@@ -7,6 +7,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pytest
 from django.utils import timezone
 from django_q.models import OrmQ
 from django_q.tasks import async_task
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tests.runs.workers.house import House
     from tests.scripted_model import ScriptedModel
 
+pytestmark = pytest.mark.faults
 LEASE_SECONDS = 3
 
 
