@@ -38,5 +38,7 @@ def remove_ended(now: datetime, *, most: int) -> int:
             services.delete_thread(thread_id=thread_id, by="completion")
         except ThreadNotFound:
             continue  # another worker was faster
+        except OSError:
+            logger.exception("thread %s is removed, its files are not", thread_id)
         removed += 1
     return removed

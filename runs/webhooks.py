@@ -6,10 +6,12 @@ passed. So a receiver may see one twice, with the same id, and never two with di
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from django.db import DatabaseError, InterfaceError
 from django.db.models import Exists, F, OuterRef
 
 from engine.text import clean
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+logger = logging.getLogger(__name__)
 ATTEMPT_SECONDS: Final = 15.0  # for the whole of one attempt
 _HELD_SECONDS: Final = 60.0  # well above it: nobody else sends the same delivery meanwhile
 # Between one attempt and the next; the last one given up after about a day.
@@ -52,12 +55,25 @@ def ready(body_of: Callable[[Run, datetime], str], *, most: int = _MOST_AT_ONCE)
     now, written = clock.now(), 0
     for one in over:
         if (run := runs.get(one.run_id)) is not None:
-            still = WebhookDelivery.objects.filter(pk=one.pk, next_at=None, done_at=None)
-            written += still.update(body=body_of(run, now), next_at=now)
+            written += _write_down(one, run, body_of, now)
     gone = list(waiting.filter(~Exists(there)).values_list("pk", flat=True)[:most])
     if gone:
         WebhookDelivery.objects.filter(pk__in=gone).delete()
     return written
+
+
+def _write_down(one: WebhookDelivery, run: Run, body_of: Callable[[Run, datetime], str], now: datetime) -> int:
+    still = WebhookDelivery.objects.filter(pk=one.pk, next_at=None, done_at=None)
+    try:
+        body = body_of(run, now)
+    except (DatabaseError, InterfaceError):
+        raise
+    except Exception as fault:
+        # One that cannot be told must not keep the others, nor the worker, from their work.
+        logger.exception("webhook %s: what to tell of run %s cannot be said", one.pk, run.pk)
+        still.update(done_at=now, error=f"{type(fault).__name__}: the run cannot be told"[:300])
+        return 0
+    return still.update(body=body, next_at=now)
 
 
 def claim(*, most: int = _MOST_AT_ONCE) -> list[Delivery]:

@@ -8,12 +8,14 @@ from collections import deque
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
+from uuid import UUID
 
 import pytest
+from django.db import transaction
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from runs import clock, temporary, webhooks
+from runs import clock, services, temporary, webhooks
 from runs.models import Run, Thread, WebhookDelivery, new_id
 from runs.worker.deliveries import body_of, signing_secret
 from tests.runs.wire.callers import contents, eventually, in_database, said
@@ -21,7 +23,6 @@ from tests.scripted_model import scripts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from uuid import UUID
 
     from tests.runs.wire.callers import Caller
     from tests.scripted_model import ScriptedModel
@@ -247,6 +248,34 @@ async def test_a_deleted_run_tells_nobody(anna: Caller, receiver: Receiver):
 
     assert await in_database(left) == 0
     assert receiver.told == []
+
+
+async def test_a_run_that_cannot_be_told_keeps_nobody_elses_from_being_told(anna: Caller, receiver: Receiver):
+    runs = [
+        await anna.sdk.runs.create(
+            await anna.thread(), LEAD, input=said("never"), webhook=receiver.url, after_seconds=3600
+        )
+        for _ in range(2)
+    ]
+
+    def tell() -> list[bool]:
+        odd = Run.objects.get(pk=runs[0]["run_id"])
+
+        def body_of_others(run: Run, now: Any) -> str:
+            if run.pk == odd.pk:
+                raise ValueError("odd")
+            return body_of(run, now)
+
+        mine = WebhookDelivery.objects.filter(run_id__in=[run["run_id"] for run in runs])
+        with transaction.atomic():  # the worker beside this test sees them only when both are told
+            for run in runs:
+                services.cancel_run(run_id=UUID(run["run_id"]), by="test")
+            webhooks.ready(body_of_others)
+            return [one.done_at is None and bool(one.body) for one in mine.order_by("created_at")]
+
+    assert await in_database(tell) == [False, True]
+    assert (await done(runs[1]["run_id"])).delivered
+    assert "cannot be told" in (await done(runs[0]["run_id"])).error
 
 
 async def test_deliveries_that_are_done_do_not_stay_for_ever(web: Any):
