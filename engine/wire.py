@@ -51,6 +51,8 @@ def to_wire(message: BaseMessage) -> dict[str, Any]:
         "content": _json(message.content),
         "name": _json(message.name),
     }
+    if isinstance(message, HumanMessage):
+        wire["additional_kwargs"] = _json(message.additional_kwargs)  # fields that a program put there for itself
     if isinstance(message, AIMessage):
         wire |= _ai_fields(message)
     if isinstance(message, ToolMessage):
@@ -74,6 +76,8 @@ def from_wire(wire: Mapping[str, Any]) -> BaseMessage:
         "id": wire.get("id"),
         "name": wire.get("name"),
     }
+    if cls is HumanMessage:
+        fields["additional_kwargs"] = wire.get("additional_kwargs") or {}
     if cls is AIMessage:
         fields |= _ai_arguments(wire)
     if cls is ToolMessage:

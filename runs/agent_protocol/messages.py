@@ -14,6 +14,9 @@ from runs.transcript import WireMessage, text_of
 
 MAX_MESSAGES = 5_000  # of one request; a conversation that is handed over whole has hundreds
 _NAME_LENGTH = 200
+_OWN = frozenset(
+    {"id", "type", "role", "content", "name", "additional_kwargs", "response_metadata", "example", "tool_calls"}
+)
 _TYPES = {"user": "human", "human": "human", "assistant": "ai", "ai": "ai", "system": "system", "tool": "tool"}
 
 
@@ -68,11 +71,22 @@ def _message(value: Any, path: str) -> WireMessage:
     }
     if name := _name(value, "name", path):
         message["name"] = name
+    if kind == "human" and (more := _further_fields(value, path)):
+        message["additional_kwargs"] = more
     if kind == "ai" and value.get("tool_calls") is not None:
         message["tool_calls"] = _tool_calls(value["tool_calls"], f"{path}.tool_calls")
     if kind == "tool":
         message |= _tool_fields(value, path)
     return message
+
+
+def _further_fields(value: dict[str, Any], path: str) -> dict[str, Any]:
+    """What a program marks a message with for itself, at the top as LangChain takes it, or where LangChain keeps it."""
+    kept = value.get("additional_kwargs")
+    more = {**(kept if isinstance(kept, dict) else {}), **{name: value[name] for name in value if name not in _OWN}}
+    if len(orjson.dumps(more)) > MAX_TEXT_LENGTH:
+        raise BadInput(path, f"its further fields have more than {MAX_TEXT_LENGTH:,} bytes")
+    return more
 
 
 def _name(value: dict[str, Any], field: str, path: str) -> str:
