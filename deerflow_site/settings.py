@@ -160,6 +160,7 @@ Q_CLUSTER: dict[str, Any] = {
 HOUSEKEEPING = [
     "access.idempotency.prune",
     "deerflow_site.setup_link.prune",
+    "runs.agent_protocol.store_items.prune_expired",
     "runs.keeping.prune_expired",
     "runs.webhooks.prune",
 ]

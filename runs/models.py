@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import uuid_utils.compat
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from runs.ids import new_id
+from runs.protocol_models import Assistant as Assistant
+from runs.protocol_models import AssistantVersion as AssistantVersion
+from runs.protocol_models import StoreItem as StoreItem
 from runs.querysets import EventQuerySet, RunQuerySet, ThreadQuerySet
 from runs.statuses import RunStatus, ThreadStatus, WaitingFor
-
-if TYPE_CHECKING:
-    import uuid
-
-
-def new_id() -> uuid.UUID:
-    """A UUIDv7: ordered by time, so that new rows go to one end of every index."""
-    return uuid_utils.compat.uuid7()
-
 
 RUN_STATUS_LABELS = {
     RunStatus.PENDING: _("Queued"),

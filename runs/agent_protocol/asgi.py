@@ -11,7 +11,17 @@ from django.http.request import split_domain_port, validate_host
 from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route, Router
 
-from runs.agent_protocol import cancelling, stateless, states, threads, views
+from runs.agent_protocol import (
+    assistant_views,
+    cancelling,
+    ops,
+    stateless,
+    states,
+    store_views,
+    thread_stream,
+    threads,
+    views,
+)
 from runs.agent_protocol.access import IN_PROCESS
 from runs.agent_protocol.ap import threads as ap_threads
 from runs.agent_protocol.ap import views as ap_views
@@ -28,6 +38,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 PREFIX = "/langgraph"
 AP_PREFIX = "/ap"
+_ASSISTANT = "/assistants/{assistant_id}"
 _THREAD = "/threads/{thread_id}"
 _RUNS = _THREAD + "/runs"
 _RUN = _RUNS + "/{run_id}"
@@ -116,6 +127,26 @@ _AGENT_PROTOCOL = [
 _router = Router(
     [
         _resource("/ok", GET=views.ok),
+        _resource("/info", GET=ops.get_info),
+        _resource("/metrics", GET=ops.get_metrics),
+        _resource("/store/items", GET=store_views.get_item, PUT=store_views.put_item, DELETE=store_views.delete_item),
+        _resource("/store/items/search", POST=store_views.search_items),
+        _resource("/store/namespaces", POST=store_views.list_namespaces),
+        _resource("/assistants", POST=assistant_views.create_assistant),
+        _resource("/assistants/search", POST=assistant_views.search_assistants),
+        _resource("/assistants/count", POST=assistant_views.count_assistants),
+        _resource(
+            _ASSISTANT,
+            GET=assistant_views.get_assistant,
+            PATCH=assistant_views.update_assistant,
+            DELETE=assistant_views.delete_assistant,
+        ),
+        _resource(_ASSISTANT + "/graph", GET=assistant_views.get_graph),
+        _resource(_ASSISTANT + "/schemas", GET=assistant_views.get_schemas),
+        _resource(_ASSISTANT + "/subgraphs", GET=assistant_views.get_subgraphs),
+        _resource(_ASSISTANT + "/subgraphs/{namespace}", GET=assistant_views.get_subgraphs),
+        _resource(_ASSISTANT + "/versions", POST=assistant_views.get_versions),
+        _resource(_ASSISTANT + "/latest", POST=assistant_views.set_latest),
         _resource("/runs", POST=stateless.create_run),
         _resource("/runs/batch", POST=stateless.create_batch),
         _resource("/runs/wait", POST=stateless.wait_run),
@@ -129,6 +160,7 @@ _router = Router(
         _resource("/threads/count", POST=threads.count_threads),
         _resource("/threads/prune", POST=threads.prune_threads),
         _resource(_THREAD, GET=threads.get_thread, PATCH=threads.update_thread, DELETE=threads.delete_thread),
+        _resource(_THREAD + "/stream", GET=thread_stream.join_thread_stream),
         _resource(_THREAD + "/copy", POST=threads.copy_thread),
         _resource(_THREAD + "/state", GET=states.get_state, POST=states.update_state),
         _resource(_THREAD + "/state/checkpoint", POST=states.post_state_checkpoint),

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from runs.models import Run
 
 HEARTBEAT_SECONDS = 5.0
-_NEWLINE, _COMMENT = b"\n", b": heartbeat\n\n"
+_NEWLINE, COMMENT = b"\n", b": heartbeat\n\n"
 Left = asyncio.Future[None]
-_SSE_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+SSE_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 class LastingResponse(StreamingResponse):
@@ -129,12 +129,12 @@ async def streamed(
         if seen is None:
             metadata = b'{"run_id":"%s","attempt":%d}' % (str(run.pk).encode(), max(1, run.attempt))
             yield frame(("metadata", metadata), start)
-        async with aclosing(_lasting(run, frames, start.rows_after, _COMMENT, left, cancel_on_disconnect)) as pieces:
+        async with aclosing(_lasting(run, frames, start.rows_after, COMMENT, left, cancel_on_disconnect)) as pieces:
             async for piece in pieces:
                 yield piece
 
     place = place or place_of(run)
-    headers = {**_SSE_HEADERS, "Location": f"{place}/stream", "Content-Location": place}
+    headers = {**SSE_HEADERS, "Location": f"{place}/stream", "Content-Location": place}
     return LastingResponse(body, media_type="text/event-stream; charset=utf-8", headers=headers)
 
 
@@ -164,7 +164,7 @@ async def _lasting(
             yield frame(END)
             return
     try:
-        async with aclosing(_with_heartbeat(follow_run(run.thread_id, after, frames), beat, left)) as pieces:
+        async with aclosing(with_heartbeat(follow_run(run.thread_id, after, frames), beat, left)) as pieces:
             async for piece in pieces:
                 yield piece
                 # A thread that was deleted says nothing any more, not even that its run has ended.
@@ -177,7 +177,7 @@ async def _lasting(
             _outliving(_cancel_abandoned(run))
 
 
-async def _with_heartbeat(pieces: AsyncGenerator[bytes, None], beat: bytes, left: Left) -> AsyncGenerator[bytes, None]:
+async def with_heartbeat(pieces: AsyncGenerator[bytes, None], beat: bytes, left: Left) -> AsyncGenerator[bytes, None]:
     upcoming: asyncio.Future[bytes | None] | None = None
     try:
         while not left.done():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from django.utils import timezone
 from starlette.responses import Response
 
 from runs.assistant_ids import assistant_id
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from runs.models import Run, Thread
+
+STARTED_AT = timezone.now().isoformat()  # of this process: what the wire says of what no one made
 
 
 def _bytes(value: Any) -> bytes:
@@ -70,7 +73,7 @@ def run_object(run: Run) -> dict[str, Any]:
     return {
         "run_id": str(run.pk),
         "thread_id": str(run.thread_id),
-        "assistant_id": assistant_id(run.agent),
+        "assistant_id": run.options.get("assistant_id") or assistant_id(run.agent),
         "created_at": run.created_at.isoformat(),
         "updated_at": (run.ended_at or run.started_at or run.created_at).isoformat(),
         "status": TO_LANGGRAPH[RunStatus(run.status)],

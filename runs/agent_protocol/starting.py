@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from access.keys import Scope
 from runs import history, services
 from runs.agent_protocol.access import caller_of, database
-from runs.agent_protocol.assistants import agent_of, needs_look_up
+from runs.agent_protocol.assistants import Target, needs_look_up, target_of
 from runs.agent_protocol.bodies import json_body, path_id
 from runs.agent_protocol.reading import check_owner, thread_exists
 from runs.agent_protocol.run_request import run_request
@@ -21,6 +21,7 @@ from runs.lifecycle.commit import again_after_deadlock
 from runs.models import Run, new_id
 from runs.services import LEAD_AGENT, MultitaskStrategy
 from subagents import registry
+from subagents.errors import UnknownAgent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,24 +74,25 @@ def all_or_none(verbs: Sequence[StartAlone]) -> list[Run]:
 async def _start_verb(caller: Caller, thread_id: UUID, wanted: RunRequest) -> Start:
     if wanted.webhook:
         await check_webhook(wanted.webhook)
-    agent = LEAD_AGENT
+    target = Target(agent=LEAD_AGENT, options=wanted.options)
     if needs_look_up(wanted.assistant, wanted.options):
-        agent = await database().call(agent_of, wanted.assistant, wanted.options, f"{wanted.options_path}.agent_name")
-    if agent != LEAD_AGENT and await database().call(_is_graph, agent):
-        return _start_of_graph(caller, thread_id, agent, wanted)
+        path = f"{wanted.options_path}.agent_name"
+        target = await database().call(target_of, wanted.assistant, wanted.options, path, caller.owner_id)
+    if target.agent != LEAD_AGENT and await database().call(_is_graph, target.agent):
+        return _start_of_graph(caller, thread_id, target, wanted)
     if wanted.not_for_agents is not None:
         raise wanted.not_for_agents
     start = services.start_verb(
         thread_id=thread_id,
         owner_id=caller.owner_id,
         messages=wanted.messages,
-        agent=agent,
-        options=wanted.options,
+        agent=target.agent,
+        options=target.options,
         multitask=wanted.multitask,
     )
     return replace(
         start,
-        options={**start.options, **wanted.noted},
+        options={**start.options, **wanted.noted, **target.noted},
         metadata={**wanted.metadata, **start.metadata},
         from_seq=_number_of(wanted.checkpoint, thread_id),
         delay_seconds=wanted.delay_seconds,
@@ -99,22 +101,28 @@ async def _start_verb(caller: Caller, thread_id: UUID, wanted: RunRequest) -> St
 
 
 def _is_graph(agent: str) -> bool:
-    return registry.current().lead(agent).is_graph
+    try:
+        return registry.current().lead(agent).is_graph
+    except UnknownAgent:
+        return False  # a subagent, which runs by itself
 
 
-def _start_of_graph(caller: Caller, thread_id: UUID, agent: str, wanted: RunRequest) -> Start:
+def _start_of_graph(caller: Caller, thread_id: UUID, target: Target, wanted: RunRequest) -> Start:
     messages, asked = wanted.for_graphs()
+    if target.laid_down:
+        kind = "context" if "context" in asked else "configurable"
+        asked = {**asked, kind: {**target.laid_down, **asked.get(kind, {})}}
     start = services.graph_start_verb(
         thread_id=thread_id,
         owner_id=caller.owner_id,
-        agent=agent,
+        agent=target.agent,
         messages=messages,
         graph=asked,
         multitask=wanted.multitask,
     )
     return replace(
         start,
-        options={**start.options, **wanted.noted},
+        options={**start.options, **wanted.noted, **target.noted},
         metadata={**wanted.metadata, **start.metadata},
         delay_seconds=wanted.delay_seconds,
         webhook=wanted.webhook,

@@ -6,23 +6,21 @@ All of this is synchronous database and file work: call it on the database threa
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 
-from engine.config.guards import loop_limit, summary_rule
 from engine.errors import EngineError
-from engine.limits import Limits, limits_from_json
+from engine.limits import limits_from_json
 from engine.models.registry import ModelRegistry
 from engine.ports import ChildCall, RosterEntry
 from engine.prompts import lead_prompt, subagent_prompt
 from engine.sandbox.workspace import Workspace
 from engine.text import clean, clean_json
 from engine.tools.names import BASH
-from engine.tools.registry import allowed_tools
 from runs import clock, queue
 from runs.doorbell import Ring, ring_at_commit
 from runs.event_types import RunNoted
@@ -34,11 +32,10 @@ from runs.worker.leads import (
     clamped,
     lead_definition,
     lead_of,
-    narrowed,
     permitted,
     resolved,
-    token_limit,
 )
+from runs.worker.subagents import direct_definition, subagent_called_directly, subagent_definition, subagent_limits
 from runs.workspaces import workspace_folder
 from subagents import registry
 from subagents.definitions import Source
@@ -49,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from uuid import UUID
 
+    from engine.limits import Limits
     from engine.sandbox.base import Sandbox
     from runs.worker.graph_plans import GraphPlan
     from subagents.catalogue import Entry
@@ -98,10 +96,17 @@ def plan_for(run: Run, root_thread: UUID | None = None) -> Plan | GraphPlan:
     now = registry.current(max_age=0) if at_once else registry.current()
     models = model_registry(now)
     root_thread = root_thread or _root_thread(run)
-    if run.definition.get("source") == "graph" or (not run.definition and _is_graph(run, now)):
+    if run.definition.get("source") == "graph":
         return graph_plans.plan_for(run, now)
     if run.definition:
         return _plan(run, run.definition, now, models, root_thread, snapshot={})
+    if (entry := subagent_called_directly(run, now)) is not None:
+        run.definition = direct_definition(run, entry, now, models)
+        run.model = run.definition["model"]
+        snapshot = {"definition": run.definition, "model": run.model}
+        return _plan(run, run.definition, now, models, root_thread, snapshot=snapshot)
+    if _is_graph(run, now):
+        return graph_plans.plan_for(run, now)
     lead = lead_of(run, now)
     written = lead_definition(run, lead, now, models)
     allowed, why_nobody = permitted(run, lead, now)
@@ -135,7 +140,7 @@ def _plan(
         for name in allowed
         if name in now.catalogue.runnable
     )
-    is_subagent = run.depth > 0
+    is_subagent = run.depth > 0 or bool(definition.get("called_directly"))
     enabled = bool(definition.get("delegation_enabled")) and not is_subagent
     today = timezone.localdate()
     if is_subagent:
@@ -189,42 +194,17 @@ def child_of(run: Run, tool_call_id: str) -> Run | None:
 
 
 def _dispatch(plan: Plan, call: ChildCall, entry: Entry, now: Registry) -> Dispatch | str:
-    effective = entry.effective
     try:
-        model = plan.models.resolve(effective.model, plan.model)
+        model = plan.models.resolve(entry.effective.model, plan.model)
     except EngineError as fault:
         return f"The subagent {entry.name} cannot run: {fault}"
-    choice = allowed_tools(
-        effective.tools,
-        effective.disallowed_tools,
-        lead_tools=plan.tools,
-        bash_available=registry.bash_gate(now.config).ok,
-    )
-    tokens = token_limit(effective.budget, entry.layers["token_budget.max_tokens"][0].name)
-    limits = Limits(
-        max_turns=effective.max_turns,
-        max_turns_layer=entry.layers["max_turns"][0].name,
-        timeout_seconds=effective.timeout_seconds,
-        timeout_layer=entry.layers["timeout_seconds"][0].name,
-        tokens=tokens,
-        tree_tokens=plan.limits.tree_tokens,
-        loops=loop_limit(now.config.loop_detection),
-        summary=summary_rule(now.config.summarization),
-    )
+    limits = subagent_limits(entry, now, tree_tokens=plan.limits.tree_tokens)
     if entry.source is Source.GRAPH:
         model, definition = "", graph_plans.child_definition(entry.name, limits, now)
     else:
-        definition = {
-            "agent": entry.name,
-            "display_name": entry.definition.display_name,
-            "source": entry.source.value,
-            "version": entry.definition.version,
-            "system_prompt": entry.definition.system_prompt,
-            "model": model,
-            "tools": list(choice.names),
-            "skills": narrowed(effective.skills, plan.skills),
-            "limits": asdict(limits),
-        }
+        definition = subagent_definition(
+            entry, now, limits, model=model, lead_tools=plan.tools, lead_skills=plan.skills
+        )
     return Dispatch(
         agent=entry.name,
         title=_title(call),
@@ -234,7 +214,7 @@ def _dispatch(plan: Plan, call: ChildCall, entry: Entry, now: Registry) -> Dispa
             "display_name": entry.definition.title,
             "max_turns": limits.max_turns,
             "timeout_seconds": limits.timeout_seconds,
-            "max_tokens": tokens.max_tokens if tokens else None,
+            "max_tokens": limits.tokens.max_tokens if limits.tokens else None,
         },
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from runs.agent_protocol.shapes import assistant_id
+from runs.assistant_ids import assistant_id
 from runs.models import Run
 from subagents import services as definitions
 from subagents.kinds import AGENT

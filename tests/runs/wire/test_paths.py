@@ -26,9 +26,30 @@ OF_A_THREAD: list[tuple[str, str, Any, str]] = [
     ("GET", "/threads/{t}/state/00000000-0000-8000-8000-000000000000", None, "read"),
     ("POST", "/threads/{t}/state/checkpoint", {"checkpoint": {}}, "read"),
     ("GET", "/threads/{t}/history", None, "read"),
+    ("GET", "/threads/{t}/stream", None, "stream"),
     ("POST", "/threads/{t}/history", {}, "read"),
 ]
+A = "/assistants/00000000-0000-8000-8000-000000000000"
 OTHERS: list[tuple[str, str, Any, str]] = [
+    ("POST", "/assistants", {"graph_id": "lead_agent"}, "run"),
+    ("POST", "/assistants/search", {}, "read"),
+    ("POST", "/assistants/count", {}, "read"),
+    ("GET", A, None, "read"),
+    ("PATCH", A, {}, "run"),
+    ("DELETE", A, None, "run"),
+    ("GET", A + "/graph", None, "read"),
+    ("GET", A + "/schemas", None, "read"),
+    ("GET", A + "/subgraphs", None, "read"),
+    ("GET", A + "/subgraphs/x", None, "read"),
+    ("POST", A + "/versions", {}, "read"),
+    ("POST", A + "/latest", {"version": 1}, "run"),
+    ("GET", "/info", None, "read"),
+    ("GET", "/metrics", None, "admin"),
+    ("PUT", "/store/items", {"namespace": ["a"], "key": "k", "value": {}}, "run"),
+    ("GET", "/store/items?namespace=a&key=k", None, "read"),
+    ("DELETE", "/store/items", {"namespace": ["a"], "key": "k"}, "run"),
+    ("POST", "/store/items/search", {}, "read"),
+    ("POST", "/store/namespaces", {}, "read"),
     ("POST", "/threads", {}, "run"),
     ("POST", "/threads/search", {}, "read"),
     ("POST", "/threads/count", {}, "read"),
@@ -68,12 +89,12 @@ async def test_every_path_wants_a_key_that_may_do_this(
     web: WebServer, anna: Caller, method: str, path: str, body: Any, scope: str
 ):
     thread_id = await anna.thread()
-    place = path.format(t=thread_id)
+    place = path.format(t=unknown_id() if scope == "stream" else thread_id)
     in_shape(await asked(anna, method, place, body, headers={"x-api-key": ""}), 401, "no_key")
     in_shape(await asked(anna, method, place, body, headers={"x-api-key": "sa_live_nonsense"}), 401, "bad_key")
     reader = await make_caller(web.url, ("read",), user=anna.user)
     answer = await asked(reader, method, place, body)
-    if scope == "read":
+    if scope in ("read", "stream"):
         assert answer.status_code in (200, 404), answer.text
     else:
         in_shape(answer, 403, "scope_missing")
