@@ -5,13 +5,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.reasons import joined, located
+from engine.reasons import Reason, joined, located
+from engine.reasons import gettext_noop as _
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from engine.config.errors import Problem
-    from engine.reasons import Reason
     from subagents.definitions import Source
 
 
@@ -96,7 +96,7 @@ class UnknownAgent(SubagentsError):
     """No lead agent bears this name (404)."""
 
     def __init__(self, agent: str) -> None:
-        super().__init__("there is no agent with this name")
+        super().__init__(Reason(_("there is no agent with this name")))
         self.agent = agent
 
 

@@ -26,7 +26,8 @@ from engine.agent import (
 from engine.delegation.task import TASK, as_name
 from engine.errors import explain_model_error
 from engine.ports import ChildCall, Counters, RunContext
-from engine.reasons import reason_of
+from engine.reasons import Reason, reason_of
+from engine.reasons import gettext_noop as _
 from engine.stop import StopReason
 from engine.text import clean
 from engine.wire import from_wire, summary_from_wire, summary_to_wire, to_wire
@@ -335,7 +336,7 @@ class Execution:
             return Ending(status=RunStatus.ERROR, error_code=ErrorCode(refused.code), error=refused.sentence, **facts)
         if answer:
             return Ending(status=RunStatus.SUCCESS, result=answer, **facts)
-        return Ending(status=RunStatus.ERROR, error_code=ErrorCode.NO_ANSWER, error="no answer", **facts)
+        return Ending(status=RunStatus.ERROR, error_code=ErrorCode.NO_ANSWER, error=Reason(_("no answer")), **facts)
 
     def _fault(self, fault: Exception) -> Ending:
         if isinstance(fault, DriveFailed):
@@ -348,8 +349,8 @@ class Execution:
                 )
             return Ending(status=RunStatus.ERROR, error_code=ErrorCode(known.code), error=known.sentence)
         logger.error("run %s failed", self._row.pk, exc_info=fault)
-        name = type(fault).__name__
-        return Ending(status=RunStatus.ERROR, error_code=ErrorCode.INTERNAL, error=f"{name} in run {self._row.pk}")
+        error = Reason(_("%(error)s in run %(run)s"), error=type(fault).__name__, run=self._row.pk)
+        return Ending(status=RunStatus.ERROR, error_code=ErrorCode.INTERNAL, error=error)
 
     def _stopped_by(self, status: str, by: str) -> Ending:
         wanted = RunStatus(status) if status in {RunStatus.CANCELLED, RunStatus.INTERRUPTED} else RunStatus.CANCELLED

@@ -44,7 +44,7 @@ def lead_of(run: Run, now: Registry) -> LeadDefinition:
         graph = now.graphs.entry(run.agent)
         if graph is not None and (why := now.graphs.error_of(graph)):
             raise CannotRun(ErrorCode.GRAPH_BROKEN, why) from fault
-        raise CannotRun(ErrorCode.AGENT_UNKNOWN, str(fault)) from fault
+        raise CannotRun(ErrorCode.AGENT_UNKNOWN, reason_of(fault)) from fault
 
 
 def lead_definition(run: Run, lead: LeadDefinition, now: Registry, models: ModelRegistry) -> dict[str, Any]:

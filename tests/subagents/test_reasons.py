@@ -40,7 +40,7 @@ _MARKS = {"_", "gettext_noop"}
 def marked() -> dict[str, str]:
     """Every sentence that the modules without Django mark for translation, and where."""
     found = {}
-    for path in sorted([*(ROOT / "engine").rglob("*.py"), *(ROOT / "subagents").rglob("*.py")]):
+    for path in sorted(path for folder in ("engine", "subagents", "runs") for path in (ROOT / folder).rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         if "engine.reasons import" not in text:
             continue
