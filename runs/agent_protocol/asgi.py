@@ -23,6 +23,7 @@ from runs.agent_protocol import (
     views,
 )
 from runs.agent_protocol.access import IN_PROCESS
+from runs.agent_protocol.ap import store as ap_store
 from runs.agent_protocol.ap import threads as ap_threads
 from runs.agent_protocol.ap import views as ap_views
 from runs.agent_protocol.errors import Refused, refusal_of
@@ -120,6 +121,9 @@ _AGENT_PROTOCOL = [
     _plain(_AP_RUN + "/cancel", POST=ap_views.cancel_run),
     _plain(_AP_RUN + "/wait", GET=ap_views.wait_run),
     _plain(_AP_RUN + "/stream", GET=ap_views.stream_run),
+    _plain("/store/items", GET=ap_store.get_item, PUT=store_views.put_item, DELETE=store_views.delete_item),
+    _plain("/store/items/search", POST=store_views.search_items),
+    _plain("/store/namespaces", POST=ap_store.list_namespaces),
 ]
 
 

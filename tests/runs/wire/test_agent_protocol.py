@@ -161,6 +161,25 @@ async def test_a_wrong_field_is_named_in_this_protocols_words(ap: httpx.AsyncCli
         assert in_shape(await ap.post(path, json=body), 422, "invalid")["metadata"]["field"] == field
 
 
+async def test_the_store_keeps_items_and_says_what_is_missing(ap: httpx.AsyncClient, web: WebServer):
+    item = {"namespace": ["users", "lin"], "key": "likes", "value": {"colour": "blue"}}
+    assert (await ap.put("/store/items", json=item)).status_code == 204
+    where = [("namespace", "users"), ("namespace", "lin"), ("key", "likes")]
+    got = (await ap.get("/store/items", params=where)).json()
+    assert {name: got[name] for name in item} == item
+    found = (await ap.post("/store/items/search", json={"namespace_prefix": ["users"]})).json()
+    assert [one["key"] for one in found["items"]] == ["likes"]
+    assert (await ap.post("/store/namespaces", json={})).json() == [["users", "lin"]]
+    stranger = await make_caller(web.url)
+    async with client_of(web, stranger) as theirs:
+        in_shape(await theirs.get("/store/items", params=where), 404, "not_found")
+        assert (await theirs.post("/store/namespaces", json={})).json() == []
+    await stranger.close()
+    gone = await ap.request("DELETE", "/store/items", json={"namespace": ["users", "lin"], "key": "likes"})
+    assert gone.status_code == 204
+    in_shape(await ap.get("/store/items", params=where), 404, "not_found")
+
+
 READS = [
     ("GET", "/threads/{thread}"),
     ("GET", "/threads/{thread}/history"),
@@ -174,6 +193,8 @@ SEARCHES = [
     ("GET", "/agents/lead_agent/schemas"),
     ("POST", "/threads/search"),
     ("POST", "/runs/search"),
+    ("POST", "/store/items/search"),
+    ("POST", "/store/namespaces"),
 ]
 WRITES = [
     ("PATCH", "/threads/{thread}"),
