@@ -14,6 +14,7 @@ from django.test import Client
 from access import keys
 from access.models import ApiKey
 from tests.access.people import logged_in, person
+from tests.site.test_roles import add_roles
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -25,6 +26,7 @@ PAGE = "/keys/"
 @pytest.fixture
 def ada() -> User:
     """A member: the role alone, no staff."""
+    add_roles()
     user = person(name="ada")
     user.groups.add(Group.objects.get(name="member"))
     return user

