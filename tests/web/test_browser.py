@@ -205,6 +205,16 @@ async def test_on_a_phone_the_conversations_are_a_drawer_that_keys_can_use(tab, 
     assert await page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+async def test_a_conversation_that_has_not_begun_has_no_end_to_go_to(tab):
+    page = await tab.new_page()
+    await page.set_viewport_size({"width": 390, "height": 500})
+    await page.goto("/chat/")
+    await page.wait_for_selector("html[data-ready]")
+    log = page.get_by_role("log")
+    assert await log.evaluate("(log) => log.scrollHeight - log.clientHeight") > 200
+    await expect(page.get_by_role("button", name="To the end")).to_be_hidden()
+
+
 async def test_single_letters_work_only_outside_of_fields(tab, owner):
     log = await sync_to_async(new_log)(owner)
     page = await opened(tab, log)

@@ -118,6 +118,7 @@ def _row(run: Run) -> dict[str, Any]:
         "status": run.status,
         "stop_reason": run.stop_reason,
         "error_code": run.error_code,
+        "worker": run.worker,
         "created_at": _time(run.created_at),
     }
 
@@ -127,7 +128,6 @@ def _details(run: Run) -> dict[str, Any]:
         "parent": str(run.parent_id or ""),
         "continues": str(run.continues_id or ""),
         "children": [str(pk) for pk in run.children.order_by("created_at").values_list("pk", flat=True)],
-        "worker": run.worker,
         "attempt": run.attempt,
         "lost_workers": run.lost_workers,
         "waiting_for": run.waiting_for,

@@ -106,7 +106,8 @@ function paintAround(now) {
   const speaking = Object.values(state.messages).some((message) => message.streaming);
   waiting.hidden = run === null || speaking || activeTasks(state).length > 0;
   if (run) setText(waiting.firstElementChild, (run.status === 'pending' && standing[run.id]) || runWords(run));
-  part('to-end').hidden = log.scrollHeight - log.scrollTop - log.clientHeight < 2 * NEAR_END_PIXELS;
+  const beyond = log.scrollHeight - log.scrollTop - log.clientHeight;
+  part('to-end').hidden = state.order.length === 0 || beyond < 2 * NEAR_END_PIXELS; // the welcome has no end to be at
 }
 
 function tick() {
