@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import math
+import os
 import subprocess
 import uuid
 from typing import TYPE_CHECKING, Final
@@ -13,7 +14,7 @@ from engine.reasons import Reason
 from engine.reasons import gettext_noop as _
 from engine.sandbox.base import Availability, CommandLimits, CommandResult
 from engine.sandbox.errors import SandboxUnavailable
-from engine.sandbox.execution import Launch, execute, limited_shell
+from engine.sandbox.execution import Launch, close_all, execute, limited_shell
 from engine.sandbox.processes import CHILDREN_NOT_LISTED, children_are_listed
 from engine.sandbox.workspace import Workspace
 
@@ -24,6 +25,21 @@ SWITCHED_OFF: Final = _("Commands on the host are switched off (sandbox.allow_ho
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _MARK_NAME: Final = "SANDBOX_COMMAND"
 _PROBE_TIMEOUT_SECONDS: Final = 10
+# Beside each command waits a guard, on a pipe whose other end only this process holds: when this process is gone,
+# however it went, it ends whatever has the command's mark, and then the command's process group with itself.
+_GUARD: Final = f"""\
+read -r _
+for seen in /proc/[0-9]*/environ; do
+  pid=${{seen#/proc/}}; pid=${{pid%/environ}}
+  [ "$pid" = "$$" ] || ! grep -qsF -- "{_MARK_NAME}=${_MARK_NAME}" "$seen" || kill -KILL "$pid"
+done
+kill -KILL 0
+"""
+_BASH: Final = ("/bin/bash", "--noprofile", "--norc", "-c")
+# A guard is no child of the command, which could wait for it otherwise.
+_GUARDED: Final = (
+    'pipe=$1 guard=$2; shift 2; (/bin/sh -c "$guard" guard <&"$pipe" >/dev/null 2>&1 &); exec {pipe}<&-; exec "$@"'
+)
 
 
 class LocalSandbox:
@@ -47,13 +63,30 @@ class LocalSandbox:
         # only the watch over the command's own processes bounds their number.
         shell = limited_shell(self._limits, cpu_seconds=math.ceil(timeout_seconds) + 1, count_processes=False)
         mark = uuid.uuid4().hex
+        guard_end, own_end = os.pipe()
         launch = Launch(
-            argv=shell(command),
+            argv=[
+                "/bin/bash",
+                "--noprofile",
+                "--norc",
+                "-c",
+                _GUARDED,
+                "bash",
+                str(guard_end),
+                _GUARD,
+                *shell(command),
+            ],
+            pass_fds=(guard_end,),
             environment={"PATH": _PATH, "HOME": str(workspace), "LANG": "C.UTF-8", _MARK_NAME: mark},
             folder=workspace,
             mark=f"{_MARK_NAME}={mark}".encode(),
         )
-        return await execute(launch, timeout_seconds=timeout_seconds, output_limit=output_limit, limits=self._limits)
+        try:
+            return await execute(
+                launch, timeout_seconds=timeout_seconds, output_limit=output_limit, limits=self._limits
+            )
+        finally:
+            close_all((guard_end, own_end))
 
 
 class NoSandbox:

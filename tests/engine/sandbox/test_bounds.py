@@ -136,23 +136,27 @@ async def test_no_descriptor_is_left_open(sandbox, workspace):
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-async def test_a_command_ends_with_the_process_that_ran_it(workspace, lifeline):
+@pytest.mark.parametrize(
+    "provider", ["bubblewrap:BubblewrapSandbox(network=False)", "local:LocalSandbox(allow_host_bash=True)"]
+)
+async def test_a_command_ends_with_the_process_that_ran_it(provider, workspace, lifeline):
     isolating_sandbox()
+    module, _, made = provider.partition(":")
     program = (
         "import asyncio, sys\n"
         "from pathlib import Path\n"
-        "from engine.sandbox.bubblewrap import BubblewrapSandbox\n"
-        "run = BubblewrapSandbox(network=False).run\n"
+        f"from engine.sandbox.{module} import *\n"
+        f"run = {made}.run\n"
         "asyncio.run(run(sys.argv[2], workspace=Path(sys.argv[1]), timeout_seconds=100, output_limit=9))\n"
     )
-    command = lifeline.HOLD + "sleep 1000"
+    command = lifeline.HOLD + "setsid sleep 1000 & sleep 1000"
     with subprocess.Popen(
         [sys.executable, "-c", program, str(workspace.root), command],
         env={"PYTHONPATH": str(PROJECT), "PATH": os.environ["PATH"]},
     ) as worker:
         await lifeline.up()
         worker.kill()
-    assert lifeline.is_cut(seconds=5)
+    assert lifeline.is_cut(seconds=PATIENCE_SECONDS)
 
 
 async def test_host_commands_get_a_clean_environment(workspace, monkeypatch):

@@ -187,7 +187,7 @@ def test_sigterm_hands_long_runs_over_and_they_go_on_elsewhere(house: House, clu
 def test_a_tool_in_flight_in_a_killed_worker_is_not_run_again(house: House, cluster: Clusters):
     house.configure(sandbox={"provider": "local", "allow_host_bash": True})
     cluster.start(workers=2)
-    command = "echo once >> log.txt; mkfifo never; cat never"
+    command = "echo once >> log.txt; echo $$ > pid; mkfifo never; cat never"
     run = house.ask(scripts.tool_then("bash", {"command": command})[1])
     house.until(house.file(run, "never").exists)
     os.kill(holder_of(run), signal.SIGKILL)
@@ -195,6 +195,7 @@ def test_a_tool_in_flight_in_a_killed_worker_is_not_run_again(house: House, clus
     assert house.file(run, "log.txt").read_text() == "once\n"
     (result,) = house.results(run)
     assert result["content"] == UNKNOWN_OUTCOME
+    assert all_gone([int(house.file(run, "pid").read_text())])
 
 
 def test_a_killed_main_process_leaves_no_orphan_and_its_supervisor_brings_it_back(
