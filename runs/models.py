@@ -219,6 +219,9 @@ class GraphCheckpoint(models.Model):
     metadata_kind = models.CharField(max_length=16)
     metadata = models.BinaryField()
     shown = models.JSONField(null=True, blank=True)
+    # Which run told `shown` last, and what stood there before that run: a rollback puts it back.
+    told_by = models.UUIDField(null=True)
+    shown_before = models.JSONField(null=True, blank=True)
     created_at = models.DateTimeField()
 
     class Meta:
@@ -238,6 +241,7 @@ class GraphBlob(models.Model):
     ns = models.CharField(max_length=1000, blank=True)
     channel = models.CharField(max_length=300)
     version = models.CharField(max_length=120)
+    run_id = models.UUIDField(null=True)
     kind = models.CharField(max_length=16)
     data = models.BinaryField()
 
@@ -262,6 +266,11 @@ class GraphWrite(models.Model):
     path = models.CharField(max_length=1000, blank=True)
     kind = models.CharField(max_length=16)
     data = models.BinaryField()
+    # Which run wrote it, and the value of an earlier run that it replaced: a rollback puts that back.
+    run_id = models.UUIDField(null=True)
+    run_before = models.UUIDField(null=True)
+    kind_before = models.CharField(max_length=16, blank=True)
+    data_before = models.BinaryField(null=True)
 
     class Meta:
         verbose_name = _("write of a graph")

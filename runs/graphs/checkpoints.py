@@ -7,7 +7,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
+from django.db.models import F, Q
 
 from runs.event_types import GraphPart
 from runs.models import GraphBlob, GraphCheckpoint, GraphWrite
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from runs.event_types import Fact
     from runs.ledger import Entry, Ledger
     from runs.lifecycle import Held
+    from runs.models import Run
 
 Typed = tuple[str, bytes]  # LangGraph's encoding of a value: its kind and its bytes
 
@@ -50,7 +51,7 @@ class PutCheckpoint(_OfHeld):
         thread = ledger.threads[run.thread_id]
         place = {"thread_id": run.thread_id, "ns": self.ns}
         blobs = [
-            GraphBlob(**place, channel=channel, version=version, kind=kind, data=data)
+            GraphBlob(**place, channel=channel, version=version, run_id=run.pk, kind=kind, data=data)
             for (channel, version), (kind, data) in self.blobs.items()
         ]
         GraphBlob.objects.bulk_create(blobs, ignore_conflicts=True)
@@ -92,13 +93,31 @@ class PutWrites(_OfHeld):
             "task_id": self.task_id,
         }
         own = [idx for idx, _channel, _value in self.writes if idx < 0]
-        if own:
-            GraphWrite.objects.filter(**place, idx__in=own).delete()
+        replaced = {row.idx: row for row in GraphWrite.objects.filter(**place, idx__in=own)} if own else {}
+        GraphWrite.objects.filter(**place, idx__in=list(replaced)).delete()
         rows = [
-            GraphWrite(**place, idx=idx, channel=channel, path=self.path, kind=kind, data=data)
+            GraphWrite(
+                **place,
+                idx=idx,
+                channel=channel,
+                path=self.path,
+                kind=kind,
+                data=data,
+                run_id=run.pk,
+                **_before(replaced.get(idx), run.pk),
+            )
             for idx, channel, (kind, data) in self.writes
         ]
         GraphWrite.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def _before(replaced: GraphWrite | None, run_id: UUID) -> dict[str, Any]:
+    """What a run has replaced of an earlier run's: see `runs.graphs.returning.undo`."""
+    if replaced is None:
+        return {}
+    if replaced.run_id == run_id:
+        return {name: getattr(replaced, name) for name in ("run_before", "kind_before", "data_before")}
+    return {"run_before": replaced.run_id, "kind_before": replaced.kind, "data_before": replaced.data}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,14 +151,23 @@ class Stand(_OfHeld):
             ledger.set_values(thread, dict(self.values))
         if self.changes:
             ledger.change(run, **self.changes)
-        place = {"thread_id": run.thread_id, "ns": "", "checkpoint_id": self.checkpoint_id}
-        if not GraphCheckpoint.objects.filter(**place).update(shown=dict(self.shown)):
-            self._announce(ledger, run.pk, place)
+        self._show(ledger, run)
         return bool(run.steers)
+
+    def _show(self, ledger: Ledger, run: Run) -> None:
+        place = {"thread_id": run.thread_id, "ns": "", "checkpoint_id": self.checkpoint_id}
+        known = GraphCheckpoint.objects.filter(**place)
+        # A run that goes on from another's checkpoint tells of that one too: a rollback puts back what stood there.
+        known.exclude(run_id=run.pk).exclude(told_by=run.pk).update(shown_before=F("shown"))
+        told: dict[str, Any] = {"shown": dict(self.shown), "told_by": run.pk}
+        if self.entries:
+            told["seq"] = ledger.threads[run.thread_id].last_seq  # its messages stand before it in the log
+        if not known.update(**told):
+            self._announce(ledger, run.pk, place)
 
     def _announce(self, ledger: Ledger, run_id: UUID, place: Mapping[str, Any]) -> None:
         """LangGraph tells of a checkpoint before it has stored it. Until then the row has no kind: nobody reads it."""
-        facts = {"run_id": run_id, "seq": 0, "data": b"", "metadata": b"", "created_at": ledger.now}
+        facts = {"run_id": run_id, "seq": 0, "data": b"", "metadata": b"", "created_at": ledger.now, "told_by": run_id}
         GraphCheckpoint.objects.bulk_create([GraphCheckpoint(**place, **facts, shown=dict(self.shown))])
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from runs.graphs import checkpoints
-from runs.models import GraphCheckpoint
-from runs.transcript import load
+from runs.models import GraphCheckpoint, Message
+from runs.transcript import from_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
+
+    from runs.transcript import WireMessage
+
+    _Said = defaultdict[str, list[tuple[int, WireMessage]]]
 
 
 def is_graphs(thread_id: UUID) -> bool:
@@ -37,13 +42,16 @@ def history_of(thread_id: UUID, *, limit: int, before: str | None = None) -> lis
 
 
 def _states(thread_id: UUID, rows: Sequence[GraphCheckpoint]) -> list[dict[str, Any]]:
-    said = {message["id"]: message for message in load([thread_id]).get(thread_id, []) if message.get("id")}
+    said: _Said = defaultdict(list)
+    for seq, data in Message.objects.filter(thread_id=thread_id).order_by("seq").values_list("seq", "data"):
+        message = from_json(data)
+        said[str(message.get("id"))].append((seq, message))
     return [_state(row, said) for row in rows]
 
 
-def _state(row: GraphCheckpoint, said: dict[str, Any]) -> dict[str, Any]:
+def _state(row: GraphCheckpoint, said: _Said) -> dict[str, Any]:
     shown = row.shown or {}
-    messages = [said.get(one) if isinstance(one, str) else one for one in shown.get("messages", [])]
+    messages = [_at(row.seq, said.get(one, [])) if isinstance(one, str) else one for one in shown.get("messages", [])]
     values = {**shown.get("values", {}), **({"messages": [m for m in messages if m]} if messages else {})}
     tasks = shown.get("tasks", [])
     return {
@@ -58,6 +66,11 @@ def _state(row: GraphCheckpoint, said: dict[str, Any]) -> dict[str, Any]:
         "checkpoint_id": row.checkpoint_id,
         "parent_checkpoint_id": row.parent_id or None,
     }
+
+
+def _at(seq: int, versions: Sequence[tuple[int, WireMessage]]) -> WireMessage | None:
+    """A message as it was at a number of the log: one that a fork said again stands there more than once."""
+    return next((message for at, message in reversed(versions) if at <= seq), versions[0][1] if versions else None)
 
 
 def _place(row: GraphCheckpoint, checkpoint_id: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from runs import log, queue
 from runs.errors import CheckpointNotFound, RunNotFound, Steered
 from runs.event_types import Fact, RunEnded, TaskEnded
 from runs.explain import REASON, explain
+from runs.graphs import returning
 from runs.lifecycle.continuing import tell_lead
 from runs.lifecycle.progress import Progress
 from runs.lifecycle.rewinding import roll_back
@@ -104,7 +105,8 @@ def end(ledger: Ledger, run: Run, ending: Ending, *, rolled_back: bool = False) 
     _close(ledger, run, ending)
     if rolled_back:
         roll_back(ledger, ledger.threads[run.thread_id], run)
-    after = ThreadStatus.INTERRUPTED if ending.paused else THREAD_AFTER[ending.status]
+    paused = returning.waits(run.thread_id, without=run.pk) if rolled_back else ending.paused
+    after = ThreadStatus.INTERRUPTED if paused else THREAD_AFTER[ending.status]
     _next_in_line(ledger, ledger.threads[run.thread_id], after)
 
 

@@ -7,17 +7,18 @@ is rolled back as it ends. They do not ask whether something is active; `Rewind`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from runs import history
 from runs.errors import CheckpointNotFound, ThreadBusy, ThreadNotFound
 from runs.event_types import ThreadRewound
+from runs.graphs import checkpoints, returning
 from runs.history import Cut
 
 if TYPE_CHECKING:
     from runs.ledger import Ledger
-    from runs.models import Run, Thread
+    from runs.models import GraphCheckpoint, Run, Thread
 
 NO_RUN = UUID(int=0)  # the run of a row that a program wrote without one
 
@@ -83,13 +84,40 @@ def roll_back(ledger: Ledger, thread: Thread, run: Run) -> None:
     """
     own = ledger.messages_of(thread, run_id=run.pk)
     own += [cut.at for cut in ledger.cuts_of(thread) if cut.run_id == run.pk and not cut.forget]
-    if own:
-        _rewind(ledger, thread, Cut(thread.last_seq + 1, min(own) - 1, forget=True, run_id=run.pk))
+    undone = returning.undo(thread.pk, run.pk)
+    newest = checkpoints.find(thread.pk, "", None)
+    values = None if newest is None else returning.values_at(newest)
+    if own or undone:
+        to = min(own) - 1 if own else thread.last_seq
+        _rewind(ledger, thread, Cut(thread.last_seq + 1, to, forget=True, run_id=run.pk), values)
 
 
-def _rewind(ledger: Ledger, thread: Thread, cut: Cut) -> int:
+def check_graphs_checkpoint(thread: Thread, run: Run) -> GraphCheckpoint | None:
+    """The checkpoint that a run of a graph is to begin at, if at one. Raises CheckpointNotFound."""
+    wanted = returning.begins_at(run)
+    found = checkpoints.find(thread.pk, "", wanted) if wanted else None
+    if wanted and found is None:
+        raise CheckpointNotFound(thread.pk)
+    return found
+
+
+def follow_graph(ledger: Ledger, thread: Thread, run: Run) -> None:
+    """A locked thread goes back to the checkpoint that a run of a graph begins at, as `take_back` does for an agent's.
+
+    Nothing happens when the run begins at none, or no message came after it. Raises CheckpointNotFound.
+    """
+    found = check_graphs_checkpoint(thread, run)
+    if found is None:
+        return
+    to = returning.last_message_at(found, ledger.cuts_of(thread))
+    if any(seq > to for seq in ledger.messages_of(thread, left_at=None)):
+        _rewind(ledger, thread, Cut(thread.last_seq + 1, to, run_id=run.pk), returning.values_at(found))
+
+
+def _rewind(ledger: Ledger, thread: Thread, cut: Cut, values: dict[str, Any] | None = None) -> int:
+    """`values` are those of a graph's state; without them, what the thread's own updates say."""
     line = history.line_to(cut.to, ledger.cuts_of(thread))
-    values = history.values_on(line, ledger.updates_of(thread))
+    values = history.values_on(line, ledger.updates_of(thread)) if values is None else values
     fact = ThreadRewound(to=cut.to, line=line, values=values, forget=cut.forget or None)
     ledger.append(thread, cut.run_id or NO_RUN, [fact])
     ledger.rewind(thread, cut)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from engine.text import clean, clean_json
 from runs.errors import ThreadBusy, ThreadNotFound, TooManyPending
 from runs.event_types import RunQueued, RunStarted, TaskCreated, TaskStarted
-from runs.lifecycle.rewinding import check_checkpoint, take_back
+from runs.lifecycle.rewinding import check_checkpoint, check_graphs_checkpoint, follow_graph, take_back
 from runs.models import Run, Thread, WebhookDelivery, new_id
 from runs.statuses import RunStatus, ThreadStatus
 from runs.transcript import text_of
@@ -95,7 +95,7 @@ class Start:
 
     A thread remembers its agent (`agent` None) and whether that may delegate: what the run before it had holds.
     Result: the Run. Raises ThreadNotFound, TooManyPending, and ThreadBusy when `reject` and the thread has an active
-    run, CheckpointNotFound for a `from_seq` that is none.
+    run, CheckpointNotFound for a `from_seq`, or a checkpoint of a graph in its options, that is none.
     """
 
     thread_id: UUID
@@ -144,6 +144,7 @@ class Start:
             from_seq=self.from_seq,
             base_seq=thread.last_seq,
         )
+        check_graphs_checkpoint(thread, run)
         ledger.add_run(run)
         if self.webhook:
             ledger.add(WebhookDelivery(run_id=run.pk, url=self.webhook, created_at=ledger.now))
@@ -203,6 +204,7 @@ def its_turn(ledger: Ledger, thread: Thread, run: Run) -> None:
     if run.from_seq is not None:
         take_back(ledger, thread, run.from_seq, run_id=run.pk)
         ledger.change(run, from_seq=None)  # once
+    follow_graph(ledger, thread, run)
     enter_transcript(ledger, thread, run)
     thread.status = ThreadStatus.BUSY
     ledger.touch(thread)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from django.conf import settings
-from langgraph_sdk.errors import ConflictError, UnprocessableEntityError
+from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
 
 from runs.assistant_ids import assistant_id
 from subagents import registry
@@ -126,6 +127,20 @@ async def test_history_lists_every_step_and_a_fork_begins_at_one(anna: Caller):
     assert (await anna.sdk.threads.get_state(thread_id, checkpoint_id=at))["next"] == ["write"]
     await anna.sdk.runs.wait(thread_id, "letters", input=None, checkpoint_id=at)
     assert len(await anna.sdk.threads.get_history(thread_id)) > len(states)
+    thread = await anna.sdk.threads.get(thread_id)
+    assert [message["content"] for message in thread["values"]["messages"]] == ["Write to Ada.", "A draft."]
+    with pytest.raises(NotFoundError):
+        await anna.sdk.runs.create(thread_id, "letters", input=None, checkpoint_id=str(uuid4()))
+
+
+async def test_a_resume_that_is_taken_back_leaves_the_thread_interrupted(anna: Caller):
+    thread_id = await interrupted(anna)
+    before = await anna.sdk.threads.get_state(thread_id)
+    resume = {"command": {"resume": "yes"}, "after_seconds": 600}
+    run = await anna.sdk.runs.create(thread_id, "letters", **resume)
+    await anna.sdk.runs.cancel(thread_id, run["run_id"], action="rollback")
+    assert await anna.sdk.threads.get_state(thread_id) == before
+    assert (await anna.sdk.threads.get(thread_id))["status"] == "interrupted"
 
 
 async def test_the_state_is_changed_as_a_node_would(anna: Caller):
