@@ -68,6 +68,11 @@ def _stored(assistant: str, owner_id: int) -> Assistant | None:
 def _agent(assistant: str, options: Mapping[str, Any], path: str) -> str:
     if options.get("agent_name") is not None:
         return agents.find(options["agent_name"], field=path)
+    return agent_meant(assistant)
+
+
+def agent_meant(assistant: str) -> str:
+    """The agent that is called by this name, in whatever spelling, or by this id. Raises as `target_of`."""
     if assistant in _LEAD_SPELLINGS:
         return LEAD_AGENT
     wanted = _id_in(assistant)

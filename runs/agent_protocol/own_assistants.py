@@ -9,7 +9,7 @@ import orjson
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from runs.agent_protocol.assistants import target_of
+from runs.agent_protocol.assistants import agent_meant, target_of
 from runs.agent_protocol.errors import Refused
 from runs.errors import BadInput
 from runs.models import Assistant, AssistantVersion, Run
@@ -84,7 +84,7 @@ def _create(assistant_id: UUID, written: Written, owner_id: int) -> Assistant:
         raise BadInput("assistant_id", f"there are {MAX_ASSISTANTS} assistants already; delete some")
     empty: dict[str, Any] = {"description": "", "config": {}, "context": {}, "metadata": {}}
     values = written.changes({**empty, "graph_id": written.graph_id, "name": written.graph_id})
-    _check(values, owner_id)
+    values["graph_id"] = _checked(values, owner_id)
     now = timezone.now()
     made = Assistant.objects.create(id=assistant_id, owner_id=owner_id, created_at=now, updated_at=now, **values)
     AssistantVersion.objects.create(assistant=made, version=1, created_at=now, **values)
@@ -96,7 +96,7 @@ def update_assistant(assistant_id: UUID, written: Written, owner_id: int) -> Ass
     """A new version, which is the one in force from now on."""
     stored = _locked(assistant_id, owner_id)
     values = written.changes({name: getattr(stored, name) for name in _VALUES})
-    _check(values, owner_id)
+    values["graph_id"] = _checked(values, owner_id)
     newest = stored.versions.order_by("-version").values_list("version", flat=True).first() or 0
     if stored.versions.count() >= MAX_VERSIONS:
         raise BadInput("assistant_id", f"it has {MAX_VERSIONS} versions already")
@@ -143,13 +143,17 @@ def _in_force(stored: Assistant, version: int, values: Mapping[str, Any]) -> Ass
     return stored
 
 
-def _check(values: Mapping[str, Any], owner_id: int) -> None:
-    """An assistant that could not be run is not stored: its agent has to be there, and its choices make sense."""
+def _checked(values: Mapping[str, Any], owner_id: int) -> str:
+    """An assistant that could not be run is not stored: its agent has to be there, and its choices make sense.
+
+    Result: its agent's name as that is written where the agent is defined.
+    """
     from runs.options import clean_options
 
     clean_options(values["context"], path="context")
     try:
         target_of(values["graph_id"], values["context"], "context.agent_name", owner_id)
+        return agent_meant(values["graph_id"])
     except BadInput as fault:
         if fault.field != "assistant_id":
             raise

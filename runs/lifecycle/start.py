@@ -15,6 +15,7 @@ from runs.models import Run, Thread, WebhookDelivery, new_id
 from runs.statuses import RunStatus, ThreadStatus
 from runs.transcript import text_of
 from subagents import registry
+from subagents.errors import ConfigRefused, UnknownAgent
 from subagents.leads import DEFAULT_LEAD
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class Start:
         run = Run(
             id=self.run_id,
             thread_id=thread.pk,
-            agent=agent,
+            agent=_as_defined(agent),
             root_id=self.run_id,
             input=clean_json(list(self.messages)),
             options=clean_json(options),
@@ -174,6 +175,14 @@ class Start:
             if before[1].get(_SWITCH) is False:
                 options.setdefault(_SWITCH, False)
         return agent or DEFAULT_LEAD, options
+
+
+def _as_defined(agent: str) -> str:
+    """An agent's name as it is written where it is defined: a graph's may have capitals, and its ids are made of it."""
+    try:
+        return agent if agent == DEFAULT_LEAD else registry.current().lead(agent).name
+    except (UnknownAgent, ConfigRefused):
+        return agent  # a subagent, which runs by itself, or one that is gone: its worker says so
 
 
 def _last_choices(thread: Thread) -> tuple[str, dict[str, Any]] | None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from runs import services
-from runs.models import GraphBlob, GraphCheckpoint, GraphWrite, Thread
+from runs.agent_protocol.shapes import run_object
+from runs.assistant_ids import assistant_id
+from runs.models import GraphBlob, GraphCheckpoint, GraphWrite, Run, Thread
 from runs.statuses import ErrorCode, RunStatus
 from tests.runs.graphs import registered
 from tests.runs.graphs.registered import gate, happened
@@ -277,3 +279,16 @@ def test_a_factory_makes_the_graph_of_each_run(house: GraphHouse, written: str):
     )
     run = house.answered("made", "Go.")
     assert (run.error, house.said(run)) == ("", "made")
+
+
+@pytest.mark.parametrize("agent", ["Talker", "talker"])
+def test_a_graph_whose_name_has_capitals_keeps_it_in_the_chat(house: GraphHouse, agent: str):
+    house.graphs(Talker=TALKER)
+    thread = services.create_thread(owner=house.owner)
+    run = services.start_run(thread=thread, text=scripts.says("Here.")[1], options={"agent_name": agent})
+    house.work()
+    run = house.again(run)
+    assert (run.agent, run.status, run.definition["agent"]) == ("Talker", RunStatus.SUCCESS, "Talker")
+    assert run_object(run)["assistant_id"] == assistant_id("Talker")
+    followed = services.start_run(thread=thread, text=scripts.says("Again.")[1])
+    assert Run.objects.get(pk=followed.pk).agent == "Talker"

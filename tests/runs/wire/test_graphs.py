@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from uuid import UUID, uuid4, uuid5
 
 import pytest
 from django.conf import settings
@@ -51,6 +51,7 @@ builder.add_edge("approve", "send")
 builder.add_edge("send", END)
 graph = builder.compile()
 """
+LANGGRAPH_NAMESPACE = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
 ASKED = {"messages": [{"role": "user", "content": "Write to Ada."}]}
 
 
@@ -60,7 +61,10 @@ def letters(model: Any) -> Iterator[None]:
     folder = settings.CONFIG_FILE.parent
     (folder / "letters.py").write_text(dedent(SOURCE), encoding="utf-8")
     file = folder / "langgraph.json"
-    file.write_text(json.dumps({"graphs": {"letters": "./letters.py:graph"}}), encoding="utf-8")
+    file.write_text(
+        json.dumps({"graphs": {"letters": "./letters.py:graph", "NightLetters": "./letters.py:graph"}}),
+        encoding="utf-8",
+    )
     registry.forget()
     yield
     file.unlink()
@@ -178,3 +182,36 @@ async def test_a_second_run_is_rejected_while_one_is_active(anna: Caller):
     (run,) = await anna.sdk.runs.list(thread_id)
     await anna.sdk.runs.cancel(thread_id, run["run_id"])
     assert await in_database(lambda: registry.current().lead("letters").is_graph)
+
+
+@pytest.mark.parametrize("spelling", ["NightLetters", "nightletters", assistant_id("NightLetters")])
+async def test_a_name_with_capitals_is_one_assistant_however_it_is_called(anna: Caller, spelling: str):
+    own = assistant_id("NightLetters")
+    thread_id = await anna.thread()
+    run = await anna.sdk.runs.create(thread_id, spelling, input=ASKED)
+    await anna.sdk.runs.join(thread_id, run["run_id"])
+    (listed,) = await anna.sdk.runs.list(thread_id)
+    assert run["assistant_id"] == listed["assistant_id"] == own == str(uuid5(LANGGRAPH_NAMESPACE, "NightLetters"))
+    thread = await anna.sdk.threads.get(thread_id)
+    assert thread["metadata"].get("graph_id", "NightLetters") == "NightLetters"
+
+
+async def test_a_name_with_capitals_is_listed_as_it_is_written(anna: Caller):
+    own = assistant_id("NightLetters")
+    (found,) = await anna.sdk.assistants.search(graph_id="NightLetters")
+    assert (found["assistant_id"], found["graph_id"]) == (own, "NightLetters")
+    assert (await anna.sdk.assistants.get(own))["graph_id"] == "NightLetters"
+    assert own in [one["assistant_id"] for one in await anna.sdk.assistants.search(limit=100)]
+    mine = await anna.sdk.assistants.create("NightLetters", name="Mine")
+    assert mine["graph_id"] == "NightLetters"
+    other = await anna.sdk.assistants.create("nightletters")
+    assert (other["graph_id"], other["name"]) == ("NightLetters", "nightletters")
+    thread_id = await anna.thread()
+    run = await anna.sdk.runs.create(thread_id, mine["assistant_id"], input=ASKED)
+    assert run["assistant_id"] == mine["assistant_id"]
+    values: Any = await anna.sdk.runs.join(thread_id, run["run_id"])
+    assert values["messages"][-1]["content"] == "A draft."
+    chosen = await anna.sdk.runs.create(
+        await anna.thread(), "lead_agent", input=ASKED, context={"agent_name": "nightletters"}
+    )
+    assert chosen["assistant_id"] == own
