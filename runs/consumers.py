@@ -15,7 +15,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from runs.relay import relay
 from runs.web.frames import Feed, Frame, Row
 from runs.web.language import language_of
-from runs.web.resume import Access, cursor_of, open_reply
+from runs.web.resume import Access, cursor_of, open_reply, still_signed_in
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
@@ -28,10 +28,11 @@ logger = logging.getLogger(__name__)
 
 
 class CloseCode(IntEnum):
-    """Why the server closed. After 4401, 4403 and 4404 the page says so and does not try again."""
+    """Why the server closed. After 4401, 4403 and 4404 the page says so and does not try again; else it comes back."""
 
     FAULT = 1011
     RESTARTING = 1012
+    SESSION_OVER = 4400
     NOT_SIGNED_IN = 4401
     NO_LONGER_ALLOWED = 4403
     NO_SUCH_THREAD = 4404
@@ -124,6 +125,11 @@ class ThreadConsumer(AsyncWebsocketConsumer):
             await asyncio.sleep(WATCH_SECONDS)
             if not await self._access.holds():
                 await self._dismiss()
+                return
+            session_key = self.scope["session"].session_key
+            if not await database_sync_to_async(still_signed_in)(session_key, self.scope["user"]):
+                # Perhaps the same person has a new session by now: the next handshake decides.
+                await self.close(CloseCode.SESSION_OVER, "the session is over")
                 return
 
     async def _dismiss(self) -> None:

@@ -57,6 +57,8 @@ def expand_model(model: ModelConfig, environ: Mapping[str, str]) -> tuple[ModelC
     written = {field: getattr(model, field) for field in _EXPANDED_MODEL_FIELDS}
     expanded = expand({"fields": written, "extra": model.extra}, environ)
     changes = expanded.value["extra"] | expanded.value["fields"]
+    if changes["api_key"]:
+        changes["api_key"] = changes["api_key"].strip()  # a key read from a file ends with a line break
     return model.model_copy(update=changes), expanded.missing
 
 

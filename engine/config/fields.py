@@ -143,14 +143,23 @@ def _http_url_or_variable(value: str) -> str:
     return value if "$" in value else _http_url(value)
 
 
+def is_header_name(text: str) -> bool:
+    return bool(_HEADER_NAME.fullmatch(text))
+
+
+def is_header_value(text: str) -> bool:
+    """Whether every HTTP client sends this: some refuse other text at the call, with the value in the fault."""
+    return text.isascii() and text.isprintable()
+
+
 def _header_name(value: str) -> str:
-    if not _HEADER_NAME.fullmatch(value):
+    if not is_header_name(value):
         raise ValueError(Reason(_("a header's name may hold only letters, digits and hyphens")))
     return value
 
 
 def _header_value(value: str) -> str:
-    if not (value.isascii() and value.isprintable()):
+    if not is_header_value(value):
         raise ValueError(Reason(_("a header's value may hold only printable ASCII characters, on one line")))
     return value
 

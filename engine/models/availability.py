@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from engine.config.expand import expand_model
+from engine.config.fields import is_header_value
 from engine.reasons import Reason
 from engine.reasons import gettext_noop as _
 
@@ -30,16 +31,19 @@ AVAILABLE = Availability(True)
 
 
 def availability_of(model: ModelConfig, environ: Mapping[str, str]) -> Availability:
-    """Check what can be checked from outside: variables that are set, a package that is installed.
+    """Check what shows from outside: variables that are set, a key that can be sent, a package that is installed.
 
     Whether `use` names a chat model shows only when it is imported; the registry remembers that answer.
     """
-    _expanded, missing = expand_model(model, environ)
+    expanded, missing = expand_model(model, environ)
     if missing:
         sentence = _("the environment variables %(names)s are not set")
         if len(missing) == 1:
             sentence = _("the environment variable %(names)s is not set")
         return Availability(False, Reason(sentence, names=", ".join(missing)))
+    if not is_header_value(expanded.api_key or ""):
+        # Found out at the call, the fault would hold the whole header.
+        return Availability(False, Reason(_("api_key holds characters that no HTTP header can carry")))
     module, _colon, attribute = model.use.partition(":")
     if not module or not attribute:
         sentence = _('use: expected "package.module:attribute", got "%(got)s"')

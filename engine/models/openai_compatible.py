@@ -15,6 +15,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, Field, PrivateAttr, SecretStr, field_validator
 from yarl import URL
 
+from engine.config.fields import is_header_name, is_header_value
 from engine.errors import EngineError, StreamCut
 from engine.middleware.model_stream import with_strict_arguments
 from engine.models.openai_compatible_events import payloads, read_at_most
@@ -66,6 +67,23 @@ class OpenAICompatibleChat(BaseChatModel):
         if url.user or url.password:
             raise ValueError("a name or password belongs into api_key or default_headers")
         return base_url
+
+    @field_validator("api_key")
+    @classmethod
+    def _can_be_sent(cls, api_key: SecretStr | None) -> SecretStr | None:
+        if api_key and not is_header_value(api_key.get_secret_value().strip()):
+            raise ValueError("it holds characters that no HTTP header can carry")
+        return api_key
+
+    @field_validator("default_headers")
+    @classmethod
+    def _can_be_headers(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name, value in headers.items():
+            if not is_header_name(name):
+                raise ValueError("a header's name may hold only letters, digits and hyphens")
+            if not is_header_value(value.get_secret_value().strip()):
+                raise ValueError(f"the value of {name} holds characters that no HTTP header can carry")
+        return headers
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
+from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
+from django.conf import settings
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, get_user_model
+from django.utils.crypto import constant_time_compare
 
 from runs.event_types import EventType
 from runs.models import Event, Thread
@@ -54,6 +58,23 @@ def open_reply(thread_id: UUID, after: int) -> list[Event]:
 def may_read(user: AbstractBaseUser | AnonymousUser, thread_id: UUID) -> bool:
     """Whether this person owns the thread and is still active, by the database and not by what a session remembers."""
     return Thread.objects.filter(pk=thread_id, owner_id=user.pk, owner__is_active=True).exists()
+
+
+def still_signed_in(session_key: str | None, user: AbstractBaseUser | AnonymousUser) -> bool:
+    """Whether a session still stands for this person: not logged out of, and no older than their password.
+
+    Django's own look at a session may give it a new key, which a socket cannot hand to the browser.
+    """
+    stored = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    signed_in = stored.get(SESSION_KEY)
+    if signed_in != str(user.pk):
+        return False
+    person = get_user_model()._default_manager.filter(pk=signed_in, is_active=True).first()
+    if person is None:
+        return False
+    proof = stored.get(HASH_SESSION_KEY, "")
+    valid = (person.get_session_auth_hash(), *person.get_session_auth_fallback_hash())
+    return any(constant_time_compare(proof, one) for one in valid)
 
 
 class Access:

@@ -11,12 +11,15 @@ from asgiref.sync import sync_to_async
 from asgiref.testing import ApplicationCommunicator
 from channels.routing import URLRouter
 from django.contrib.auth.models import AnonymousUser
+from django.test import Client
 
 from runs import consumers
 from runs.event_types import Delta, RunEnded, RunStarted
 from runs.routing import websocket_urlpatterns
 from runs.web import resume
 from tests.patience import PATIENCE_SECONDS
+from tests.web.browsing import BACKEND
+from tests.web.log_writer import LogWriter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -27,10 +30,10 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 class Socket:
     """A browser's end of a thread's socket."""
 
-    def __init__(self, user: Any, thread_id: Any, query: str) -> None:
+    def __init__(self, user: Any, thread_id: Any, query: str, session: Any) -> None:
         scope = {
             "type": "websocket", "path": f"/ws/threads/{thread_id}/", "query_string": query.encode("latin-1"),
-            "headers": [], "subprotocols": [], "user": user,
+            "headers": [], "subprotocols": [], "user": user, "session": session,
         }  # fmt: skip
         self.wire = ApplicationCommunicator(URLRouter(websocket_urlpatterns), scope)
 
@@ -49,9 +52,16 @@ class Socket:
         await self.wire.send_input({"type": "websocket.receive", **message})
 
 
+def session_of(user: Any) -> Any:
+    client = Client()
+    if user.is_authenticated:
+        client.force_login(user, backend=BACKEND)
+    return client.session
+
+
 @asynccontextmanager
-async def socket(user: Any, thread_id: Any, query: str = "after=0") -> AsyncIterator[Socket]:
-    end = Socket(user, thread_id, query)
+async def socket(user: Any, thread_id: Any, query: str = "after=0", *, session: Any = None) -> AsyncIterator[Socket]:
+    end = Socket(user, thread_id, query, session or await sync_to_async(session_of)(user))
     await end.wire.send_input({"type": "websocket.connect"})
     assert (await end.next())["type"] == "websocket.accept"
     try:
@@ -69,6 +79,15 @@ async def test_a_socket_shows_what_is_stored_and_then_what_comes(lin, log):
         await sync_to_async(log.fact)(run.pk, RunStarted(attempt=1, worker="w"))
         await sync_to_async(log.fact)(run.pk, RunEnded(status="success"))
         assert [f["type"] for f in await page.frames(lambda f: f["seq"] == 3)] == ["run.started", "run.ended"]
+
+
+async def test_no_name_that_a_person_chose_keeps_a_page_from_being_live(lin):
+    name = "研究员 № 1 " * 18
+    log = await sync_to_async(LogWriter)(lin, title=name)
+    run = await sync_to_async(log.run)(agent=name[:60], definition={"display_name": name})
+    async with socket(lin, log.thread.pk) as page:
+        await sync_to_async(log.message)(run.pk, {"type": "human", "name": name, "content": name})
+        assert (await page.frames(lambda f: True))[0]["text"] == name
 
 
 async def test_a_socket_resumes_after_the_last_frame_without_gap_or_repetition(lin, log):
@@ -124,6 +143,37 @@ async def test_an_idle_socket_closes_too_when_its_person_is_deactivated(lin, log
     async with socket(lin, log.thread.pk) as page:
         await sync_to_async(type(lin).objects.filter(pk=lin.pk).update)(is_active=False)
         assert (await page.next())["code"] == 4403
+
+
+def log_out(client: Client, _user: Any) -> None:
+    client.logout()
+
+
+def change_password(_client: Client, user: Any) -> None:
+    user.set_password("another one")
+    user.save()
+
+
+@pytest.mark.parametrize("end", [log_out, change_password])
+async def test_an_idle_socket_closes_too_when_the_session_it_was_opened_with_is_over(
+    browser, lin, log, monkeypatch, end
+):
+    monkeypatch.setattr(consumers, "WATCH_SECONDS", 0.05)
+    seen = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def look(*asked: Any) -> bool:
+        loop.call_soon_threadsafe(seen.set)
+        return resume.still_signed_in(*asked)
+
+    monkeypatch.setattr(consumers, "still_signed_in", look)
+    async with socket(lin, log.thread.pk, session=browser.session) as page:
+        await asyncio.wait_for(seen.wait(), PATIENCE_SECONDS)
+        run = await sync_to_async(log.run)()
+        await sync_to_async(log.message)(run.pk, {"type": "human", "content": "Hello"})
+        await page.frames(lambda f: f["type"] == "message")  # while the session holds, the socket stays
+        await sync_to_async(end)(browser, lin)
+        assert await page.next() == {"type": "websocket.close", "code": 4400, "reason": "the session is over"}
 
 
 @pytest.mark.parametrize("query", ["", "after=x", "after=-3", "after=%00", "after=\xff", "after=" + "9" * 400])

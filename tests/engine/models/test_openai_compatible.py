@@ -174,6 +174,11 @@ def test_the_key_shows_nowhere_in_the_model():
         ({"base_url": "https://me:hunter2@example.com"}, "default_headers"),
         ({"base_url": "nonsense"}, "base_url"),
         ({"timeout_seconds": 0}, "timeout_seconds"),
+        ({"api_key": "hunter2-caf\u00e9"}, "api_key"),
+        ({"api_key": "hunter2\nX-Other: y"}, "api_key"),
+        ({"default_headers": {"X-Team": "hunter2\u2026"}}, "X-Team"),
+        ({"default_headers": {"X-Team": "hunter2\r\nX-Other: y"}}, "X-Team"),
+        ({"default_headers": {"X Team": "hunter2"}}, "default_headers"),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(options, words):

@@ -52,6 +52,15 @@ def test_a_set_variable_makes_it_available():
     assert registry(model(api_key="$ACME_KEY"), ACME_KEY="x").availability("m").ok
 
 
+@pytest.mark.parametrize("key", ["sk-caf\u00e9", "sk-\u2026", "sk-1\nX-Other: y", "\u5bc6\u94a5"])
+@pytest.mark.parametrize("use", ["langchain_openai:ChatOpenAI", "engine.models.openai_compatible:OpenAICompatibleChat"])
+def test_a_key_that_no_header_can_carry_is_the_reason_and_is_never_repeated(use, key):
+    state = registry(model(use=use, api_key="$KEY"), KEY=key).availability("m")
+    assert not state.ok
+    assert state.reason == "api_key holds characters that no HTTP header can carry"
+    assert registry(model(use=use, api_key="$KEY"), KEY=" sk-fine \n").availability("m").ok
+
+
 @pytest.mark.parametrize(
     ("use", "words"),
     [
@@ -154,7 +163,7 @@ async def test_provider_keys_are_mapped_and_extras_passed_on():
             timeout_seconds=7,
             seed=5,
         ),
-        KEY="sk-1",
+        KEY=" sk-1\n",
     )
     chat = models.chat_model("m")
     assert (chat.model_name, chat.temperature, chat.max_tokens, chat.seed) == ("gpt-x", 0.3, 99, 5)

@@ -52,7 +52,8 @@ async def test_a_file_beside_the_workspace_cannot_be_read(isolated, workspace, t
     canary = tmp_path / "canary.txt"
     canary.write_text("CANARY-41")
     attempts = f"cat {canary}; cat ../canary.txt ../../canary.txt; ln -s {canary} l; cat l; "
-    attempts += f"cat /proc/1/root{canary}"
+    attempts += f"cat /proc/1/root{canary}; (cd .. && cat canary.txt); "
+    attempts += f"cat $(echo ../canary.txt); ln -s / r; cat r{canary}"
     result = await run(
         isolated,
         workspace,

@@ -29,6 +29,14 @@ async def test_a_command_answers_its_output_and_its_exit_code(call, isolated):
     assert (await call("bash", command="true")).content == "(no output)"
 
 
+@pytest.mark.parametrize(
+    "text", ["curl -s https://example.test/api/v1", "print(1//2)", "/etc/passwd ../../secret; cd .."]
+)
+async def test_a_command_that_only_looks_as_if_it_led_elsewhere_is_run(call, isolated, text):
+    """What a command can reach is the sandbox's business; no rule about its words stands in the way."""
+    assert (await call("bash", command=f"echo '{text}'")).content == text
+
+
 async def test_long_output_is_cut_and_that_is_said(call, isolated):
     answer = (await call("bash", command="seq 100000")).content
     assert "bytes cut" in answer

@@ -9,6 +9,9 @@ from uuid import UUID
 import pytest
 
 from runs import services
+from runs.agent_protocol.following import HEARTBEAT_SECONDS
+from runs.event_types import EventType
+from runs.models import Event
 from tests.runs.wire.callers import ServerEvent, asks, contents, events_of, in_database, said, stream_of
 from tests.scripted_model import scripts
 
@@ -110,6 +113,40 @@ async def test_taken_up_after_its_end_a_stream_only_ends(anna: Caller):
     assert [event.name for event in await stream_of(anna, place, after=str(end.id))] == ["end"]
 
 
+async def without_pieces(caller: Caller, mode: str) -> tuple[str, list[ServerEvent]]:
+    """A run's place and its stream, of which housekeeping has since removed the pieces of replies."""
+    place = await finished(caller, with_a_tool(), [mode])
+    whole = await stream_of(caller, place, mode)
+    pieces = Event.objects.filter(run_id=place.rpartition("/")[2], type=EventType.DELTA)
+    assert (await in_database(pieces.delete))[0] > 0
+    return place, whole
+
+
+@pytest.mark.parametrize(
+    ("mode", "name"), [("values", "values"), ("updates", "updates"), ("messages", "messages/complete")]
+)
+async def test_taken_up_where_pieces_are_kept_no_more_a_stream_skips_nothing(anna: Caller, mode: str, name: str):
+    place, whole = await without_pieces(anna, mode)
+    for position, event in enumerate(whole[:-1]):
+        rest = await stream_of(anna, place, after=str(event.id))
+        complete = [one for one in whole[position + 1 :] if one.name in {name, "end"}]
+        assert [one for one in rest if one.name in {name, "end"}] == complete, event.id
+
+
+async def test_a_reply_whose_pieces_are_kept_no_more_comes_whole(anna: Caller):
+    place, whole = await without_pieces(anna, "messages-tuple")
+    texts: dict[str, str] = {}
+    for event in whole[1:-1]:
+        texts[event.data[0]["id"]] = texts.get(event.data[0]["id"], "") + event.data[0]["content"]
+    assert len(texts) == 3
+    for position, event in enumerate(whole[:-1]):
+        rest = await stream_of(anna, place, after=str(event.id))
+        told = [(one.data[0]["id"], one.data[0]["content"]) for one in rest if one.name == "messages"]
+        assert len(dict(told)) == len(told)
+        assert dict(told).items() <= texts.items(), event.id
+        assert {one.data[0]["id"] for one in whole[position + 1 : -1]} <= set(dict(told)), event.id
+
+
 @pytest.mark.parametrize("bad", ["-1", "999999999999", "99999999999999999999", "abc", "3.x", "٣", "1;2", "0"])
 async def test_an_id_that_was_never_sent_begins_at_the_beginning(anna: Caller, bad: str):
     place = await finished(anna, scripts.says("Hi.")[1], ["values"])
@@ -171,6 +208,8 @@ async def test_a_silent_stream_and_a_silent_wait_show_that_they_live(anna: Calle
         body, text = asks(scripts.gated(gate)[1]), ""
         thread_id = await anna.thread()
         async with anna.http.stream("POST", f"/threads/{thread_id}/runs/{path}", json=body) as answer:
+            if path == "stream":  # proxies keep streams back, and shut silent ones after a while
+                assert (answer.headers["x-accel-buffering"], answer.headers["cache-control"]) == ("no", "no-store")
             async for piece in answer.aiter_text():
                 text += piece
                 if text.endswith(mark):
@@ -181,6 +220,7 @@ async def test_a_silent_stream_and_a_silent_wait_show_that_they_live(anna: Calle
         first_bytes("stream", "silent-1", ": heartbeat\n\n"), first_bytes("wait", "silent-2", "\n")
     )
     assert ": heartbeat\n\n" in stream
+    assert HEARTBEAT_SECONDS <= 15
     assert events_of(stream)[-1].name == "end"
     assert wait.startswith("\n{")
 

@@ -47,6 +47,20 @@ def test_null_empty_and_some_stay_three_things(api: Api, make: Make, path: str, 
     assert api.ok(f"{path}/keeper")["definition"]["skills"] == value
 
 
+def test_saving_back_what_was_shown_to_somebody_who_may_not_read_prompts_loses_none(api: Api, make: Make):
+    make("cook", system_prompt="the secret recipe")
+    half = caller("view_managedsubagent", "change_managedsubagent")
+    shown = half.ok("/subagents/cook")["definition"]
+    assert shown["system_prompt"] is None
+    changed = {**shown, "description": "Cooks better."}
+    without = {name: value for name, value in changed.items() if name != "system_prompt"}
+    for body in (changed, without, {**changed, "system_prompt": ""}):
+        problem = is_problem(half("PUT", "/subagents/cook", body, if_match="*"), 422, "invalid")
+        assert [error["pointer"] for error in problem["errors"]] == ["/system_prompt"]
+    assert half("PATCH", "/subagents/cook", {"description": "Cooks better."}, if_match="*").status_code == 200
+    assert api.ok("/subagents/cook")["definition"]["system_prompt"] == "the secret recipe"
+
+
 @pytest.mark.parametrize("path", ["/subagents", "/agents"])
 def test_a_change_touches_only_what_it_names_and_gives_a_new_version(api: Api, make: Make, path: str):
     before = make("worker", path)
