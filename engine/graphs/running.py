@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from langchain_core.outputs import LLMResult
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
-ASKED_MODES: Final = frozenset({"tasks", "checkpoints", "debug"})  # kept only for a run that asked for them
+ASKED_MODES: Final = ("tasks", "checkpoints", "debug")  # kept only for a run that asked for them
+EVENTS: Final = "events"  # LangChain's own, of everything that runs within the graph; also only when asked for
+_HIDDEN: Final = "langsmith:hidden"  # LangGraph's mark of its inner workings
 _ALWAYS: Final = ("values", "updates", "messages", "custom", "checkpoints")
 NAMESPACE_MARK: Final = "|"
 MESSAGES: Final = "messages"
@@ -116,21 +118,35 @@ async def stream(graph: Any, call: GraphCall) -> AsyncGenerator[Piece]:
 
     Every step is stored by the checkpointer before the next one begins.
     """
-    modes = [*_ALWAYS, *(mode for mode in call.modes if mode in ASKED_MODES and mode not in _ALWAYS)]
-    parts = graph.astream(
-        _input(call),
-        config=dict(call.config),
-        context=call.context,
-        stream_mode=modes,
-        subgraphs=True,
-        durability="sync",
-        interrupt_before=call.interrupt_before,
-        interrupt_after=call.interrupt_after,
-    )
-    async with aclosing(parts):
-        async for ns, mode, data in parts:
+    options = {
+        "config": dict(call.config),
+        "context": call.context,
+        "stream_mode": [*_ALWAYS, *(mode for mode in call.modes if mode in ASKED_MODES and mode not in _ALWAYS)],
+        "subgraphs": True,
+        "durability": "sync",
+        "interrupt_before": call.interrupt_before,
+        "interrupt_after": call.interrupt_after,
+    }
+    if EVENTS in call.modes:
+        found = _with_events(graph.astream_events(_input(call), version="v2", **options))
+    else:
+        found = graph.astream(_input(call), **options)
+    async with aclosing(found):
+        async for ns, mode, data in found:
             for piece in _pieces(NAMESPACE_MARK.join(ns), mode, data, call):
                 yield piece
+
+
+async def _with_events(events: AsyncGenerator[Any]) -> AsyncGenerator[tuple[tuple[str, ...], str, Any]]:
+    """LangChain's events, and between them the parts that the graph's own stream would have."""
+    async with aclosing(events):
+        async for event in events:
+            if _HIDDEN in event.get("tags", ()):
+                continue
+            if event["event"] == "on_chain_stream" and not event.get("parent_ids"):
+                yield event["data"]["chunk"]
+            else:
+                yield (), EVENTS, event
 
 
 def _input(call: GraphCall) -> Any:

@@ -17,6 +17,8 @@ from runs.agent_protocol.run_request import DEFAULT_MODES
 from runs.agent_protocol.sse import END, Frames, follow_run, frame
 from runs.agent_protocol.state import StateSoFar, state_upto
 from runs.errors import RunNotFound
+from runs.graphs.asking import OPTION
+from runs.graphs.state import values_upto
 from runs.statuses import ENDED
 
 if TYPE_CHECKING:
@@ -90,7 +92,7 @@ def joined(
             yield orjson.dumps({"__error__": frames.error})
         else:
             # Up to the end: what waited behind this run has had its turn already, and is not of these values.
-            yield (await database().call(state_upto, run.thread_id, frames.end_seq)).json()
+            yield (await database().call(_state, run, frames.end_seq)).json()
 
     again = "wait" if place else "join"
     place = place or place_of(run)
@@ -147,9 +149,17 @@ async def _known(run: Run, last_event_id: str) -> Position | None:
     return position if position.seq <= newest else None
 
 
+def _state(run: Run, seq: int | None) -> StateSoFar:
+    """The state after event number `seq`; a graph's has more than messages."""
+    state = state_upto(run.thread_id, seq)
+    if OPTION in run.options:
+        state.update(values_upto(run.thread_id, seq))
+    return state
+
+
 def _so_far(run: Run, modes: tuple[str, ...], after: int) -> tuple[StateSoFar, dict[str, str]]:
     """What a stream that begins past `after` has to know: the transcript, and the replies that are half told."""
-    state = state_upto(run.thread_id, after) if "values" in modes else StateSoFar()
+    state = _state(run, after) if "values" in modes else StateSoFar()
     resumed = after > run.base_seq and ("messages" in modes or "messages-tuple" in modes)
     return state, replies_under_way(run.thread_id, run.pk, after) if resumed else {}
 

@@ -9,12 +9,12 @@ from runs.agent_protocol.messages import wire_messages
 from runs.graphs.asking import graph_options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from runs.transcript import WireMessage
 
 
-def graph_request(body: Mapping[str, Any]) -> tuple[list[WireMessage], dict[str, Any]]:
+def graph_request(body: Mapping[str, Any], modes: Sequence[str]) -> tuple[list[WireMessage], dict[str, Any]]:
     """The messages and what is asked of the graph: see runs.graphs.asking. Raises BadInput with the field's path."""
     config = an_object(body, "config")
     messages, given = _input(body.get("input"))
@@ -32,6 +32,7 @@ def graph_request(body: Mapping[str, Any]) -> tuple[list[WireMessage], dict[str,
         "recursion_limit": config.get("recursion_limit"),
         "tags": config.get("tags"),
         "stream_subgraphs": body.get("stream_subgraphs") is True,
+        "stream_mode": list(modes),
     }
     return messages, graph_options(asked)
 

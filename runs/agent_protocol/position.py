@@ -6,9 +6,19 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-_LETTERS: Final = {"values": "v", "updates": "u", "messages": "m", "messages-tuple": "t", "custom": "c"}
+_LETTERS: Final = {
+    "values": "v",
+    "updates": "u",
+    "messages": "m",
+    "messages-tuple": "t",
+    "custom": "c",
+    "tasks": "k",
+    "checkpoints": "p",
+    "debug": "d",
+    "events": "e",
+}
 _MODES: Final = {letter: mode for mode, letter in _LETTERS.items()}
-_ID: Final = re.compile(r"(\d{1,18})(?:\.(\d{1,2}))?(?:~([vumtc]{1,5}))?", re.ASCII)
+_ID: Final = re.compile(r"(\d{1,18})(?:\.(\d{1,2}))?(?:~([vumtckpde]{1,9}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from runs.transcript import WireMessage
 
-STREAM_MODES = ("values", "updates", "messages", "messages-tuple", "custom")
+GRAPH_MODES = ("tasks", "checkpoints", "debug", "events")  # stored only for a run of a graph that asks for them
+STREAM_MODES = ("values", "updates", "messages", "messages-tuple", "custom", *GRAPH_MODES)
 DEFAULT_MODES = ("values",)
 # They stop a graph between its nodes; an agent has none that a program knows.
 _OF_GRAPHS = ("interrupt_before", "interrupt_after")
@@ -63,20 +64,21 @@ def run_request(body: Mapping[str, Any]) -> RunRequest:
     a_choice(body, "durability", ("sync", "async", "exit"), "async")
     metadata = {name: value for name, value in some_metadata(body).items() if name not in OF_THE_SERVER}
     options, options_path = _options(body)
+    modes = stream_modes(body.get("stream_mode"))
     messages, not_for_agents = _messages_or_fault(body)
     strategies = [strategy.value for strategy in MultitaskStrategy]
     return RunRequest(
         assistant=_assistant(body.get("assistant_id")),
         messages=messages,
         not_for_agents=not_for_agents,
-        for_graphs=partial(graph_request, body),
+        for_graphs=partial(graph_request, body, [mode for mode in modes if mode in GRAPH_MODES]),
         checkpoint=_checkpoint(body),
         options=options,
         options_path=options_path,
         metadata=metadata,
         multitask=MultitaskStrategy(a_choice(body, "multitask_strategy", strategies, MultitaskStrategy.ENQUEUE)),
         create_thread=a_choice(body, "if_not_exists", ("reject", "create"), "reject") == "create",
-        modes=stream_modes(body.get("stream_mode")) or DEFAULT_MODES,
+        modes=modes or DEFAULT_MODES,
         cancel_on_disconnect=a_choice(body, "on_disconnect", ("continue", "cancel"), "continue") == "cancel",
         delay_seconds=a_number(body, "after_seconds", most=MAX_DELAY_SECONDS),
         webhook=_url(body.get("webhook")),
@@ -85,7 +87,7 @@ def run_request(body: Mapping[str, Any]) -> RunRequest:
 
 
 def stream_modes(value: Any) -> tuple[str, ...]:
-    """The wanted modes in the order of STREAM_MODES; () when none is named. `custom` is accepted and never occurs."""
+    """The wanted modes in the order of STREAM_MODES; () when none is named. `custom` never occurs for agents."""
     wanted = [value] if isinstance(value, str) else [] if value is None else value
     if not isinstance(wanted, list):
         raise BadInput("stream_mode", "expected a mode or a list of modes")
@@ -107,6 +109,9 @@ def _messages(body: Mapping[str, Any]) -> list[WireMessage]:
     for field in _OF_GRAPHS:
         if body.get(field):
             raise BadInput(field, "an agent has no nodes to stop at; this is for graphs")
+    if for_graphs := set(GRAPH_MODES).intersection(stream_modes(body.get("stream_mode"))):
+        modes = ", ".join(mode for mode in STREAM_MODES if mode not in GRAPH_MODES)
+        raise BadInput("stream_mode", f"an agent streams {modes}; {', '.join(sorted(for_graphs))} is for graphs")
     command = an_object(body, "command")
     for field in _OF_GRAPHS_IN_COMMAND:
         if command.get(field) is not None:

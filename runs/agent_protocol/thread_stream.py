@@ -98,6 +98,8 @@ class ThreadFrames:
             self._state.rewind(row.seq, from_json(row.data))
         elif row.type == EventType.STATE_UPDATED:
             self._state.update(from_json(row.data).get("values", {}))
+        elif row.type == EventType.GRAPH_PART and (values := from_json(row.data).get("values")) is not None:
+            self._state.update(values)
         if row.type in _CHANGES:
             wanted = "state_update" in self._modes
             return frame(("values", self._state.json()), Position(row.seq)) if wanted else b""

@@ -12,7 +12,7 @@ from runs.agent_protocol.bodies import path_id
 from runs.agent_protocol.errors import Refused
 from runs.agent_protocol.following import joined, place_of, streamed
 from runs.agent_protocol.reading import find_run, find_runs, list_runs
-from runs.agent_protocol.run_request import stream_modes
+from runs.agent_protocol.run_request import GRAPH_MODES, stream_modes
 from runs.agent_protocol.shapes import json_response, run_object
 from runs.agent_protocol.starting import created
 from runs.errors import BadInput, RunsError
@@ -80,6 +80,10 @@ async def resumed(request: Request, run: Run, *, place: str = "") -> Response:
     """A run's stream from where the request says that its reader stands."""
     cancel = said_yes(request, "cancel_on_disconnect")
     modes = stream_modes(request.query_params.getlist("stream_mode"))
+    stored = run.options.get("stream_mode", ())
+    for mode in modes:
+        if mode in GRAPH_MODES and mode not in stored:
+            raise BadInput("stream_mode", f"this run was not started to stream {mode}")
     last = request.headers.get("last-event-id", "")
     return await streamed(run, modes=modes, last_event_id=last, cancel_on_disconnect=cancel, place=place)
 

@@ -36,6 +36,15 @@ def state_of(thread_id: UUID, checkpoint_id: str | None = None) -> dict[str, Any
     return None if row is None else _states(thread_id, [row])[0]
 
 
+def values_upto(thread_id: UUID, seq: int | None) -> dict[str, Any]:
+    """The graph's state besides its messages, as the thread's log had told it by this number, or now."""
+    rows = GraphCheckpoint.objects.filter(thread_id=thread_id, ns="", shown__isnull=False).exclude(kind="")
+    if seq is not None:
+        rows = rows.filter(seq__lte=seq)
+    shown = rows.order_by("-checkpoint_id").values_list("shown", flat=True).first()
+    return dict((shown or {}).get("values", {}))
+
+
 def history_of(thread_id: UUID, *, limit: int, before: str | None = None) -> list[dict[str, Any]]:
     """The states, newest first."""
     return _states(thread_id, checkpoints.listed(thread_id, ns="", before=before, limit=limit))

@@ -51,6 +51,16 @@ builder.add_edge("approve", "send")
 builder.add_edge("send", END)
 graph = builder.compile()
 """
+WITHIN = """
+import letters
+from langgraph.graph import END, START, StateGraph
+
+builder = StateGraph(letters.State)
+builder.add_node("letters", letters.builder.compile())
+builder.add_edge(START, "letters")
+builder.add_edge("letters", END)
+graph = builder.compile()
+"""
 LANGGRAPH_NAMESPACE = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
 ASKED = {"messages": [{"role": "user", "content": "Write to Ada."}]}
 
@@ -61,10 +71,10 @@ def letters(model: Any) -> Iterator[None]:
     folder = settings.CONFIG_FILE.parent
     (folder / "letters.py").write_text(dedent(SOURCE), encoding="utf-8")
     file = folder / "langgraph.json"
-    file.write_text(
-        json.dumps({"graphs": {"letters": "./letters.py:graph", "NightLetters": "./letters.py:graph"}}),
-        encoding="utf-8",
-    )
+    (folder / "post.py").write_text(dedent(WITHIN), encoding="utf-8")
+    letters = "./letters.py:graph"
+    graphs = {"letters": letters, "NightLetters": letters, "post": "./post.py:graph"}
+    file.write_text(json.dumps({"dependencies": ["."], "graphs": graphs}), encoding="utf-8")
     registry.forget()
     yield
     file.unlink()
@@ -120,6 +130,69 @@ async def test_every_mode_streams_what_the_graph_says(anna: Caller):
     values = [part.data for part in parts if part.event == "values"]
     assert values[-1] == (await anna.sdk.threads.get(thread_id))["values"]
     assert any(part.data[0]["content"] == "A draft." for part in parts if part.event == "messages")
+
+
+async def test_steps_are_streamed_to_who_asks_for_them_and_again_to_who_joins_later(anna: Caller):
+    thread_id = await anna.thread()
+    modes = ["tasks", "checkpoints", "debug", "events"]
+    parts = [part async for part in anna.sdk.runs.stream(thread_id, "letters", input=ASKED, stream_mode=modes)]
+    told = {mode: [part.data for part in parts if part.event == mode] for mode in modes}
+    assert [(task["name"], "result" in task) for task in told["tasks"]] == [
+        ("write", False),
+        ("write", True),
+        ("approve", False),
+        ("approve", True),
+    ]
+    assert told["tasks"][-1]["interrupts"][0]["value"]["question"] == "Send it?"
+    states = await anna.sdk.threads.get_history(thread_id)
+    ids = [one["config"]["configurable"]["checkpoint_id"] for one in told["checkpoints"]]
+    assert ids == [state["checkpoint_id"] for state in reversed(states)]
+    assert {one["type"] for one in told["debug"]} == {"checkpoint", "task", "task_result"}
+    started = [one["name"] for one in told["events"] if one["event"] == "on_chain_start"]
+    assert [name for name in started if name in {"letters", "write", "approve"}] == ["letters", "write", "approve"]
+    assert all(one["metadata"]["thread_id"] == thread_id for one in told["events"])
+    (run,) = await anna.sdk.runs.list(thread_id)
+    later = [part async for part in anna.sdk.runs.join_stream(thread_id, run["run_id"], stream_mode="tasks")]
+    assert [part.data for part in later if part.event == "tasks"] == told["tasks"]
+
+
+async def test_modes_of_graphs_are_refused_where_nothing_would_come(anna: Caller):
+    thread_id = await anna.thread()
+    with pytest.raises(UnprocessableEntityError, match=r"an agent streams values.* debug is for graphs"):
+        await anna.sdk.runs.create(thread_id, "lead_agent", input=ASKED, stream_mode=["values", "debug"])
+    run = await anna.sdk.runs.create(thread_id, "letters", input=ASKED)
+    await anna.sdk.runs.join(thread_id, run["run_id"])
+    answer = await anna.http.get(f"/threads/{thread_id}/runs/{run['run_id']}/stream?stream_mode=tasks")
+    assert (answer.status_code, "was not started to stream tasks" in answer.text) == (422, True)
+
+
+@pytest.mark.parametrize("modes", [["values", "updates", "tasks"], ["updates", "events"]])
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_a_graph_within_is_streamed_with_its_path_to_who_asks_for_it(
+    anna: Caller, modes: list[str], wanted: bool
+):
+    options: Any = {"stream_mode": modes, "stream_subgraphs": wanted}
+    thread_id = await anna.thread()
+    parts = [part async for part in anna.sdk.runs.stream(thread_id, "post", input=ASKED, **options)]
+    within = [part for part in parts if "|" in part.event]
+    assert {part.event.partition("|")[0] for part in within} == ({*modes} - {"events"} if wanted else set())
+    assert {part.event.partition("|")[2].partition(":")[0] for part in within} <= {"letters"}
+    drafts = [part.data["write"] for part in within if part.event.startswith("updates") and "write" in part.data]
+    assert [draft["draft"] for draft in drafts] == (["Dear Ada"] if wanted else [])
+    state = await anna.sdk.threads.get_state(thread_id)
+    assert (state["next"], state["interrupts"][0]["value"]["question"]) == (["letters"], "Send it?")
+    values: Any = await anna.sdk.runs.wait(thread_id, "post", command={"resume": "yes"})
+    assert (values["messages"][-1]["content"], values["verdict"]) == ("Sent: yes.", "yes")
+
+
+async def test_whoever_waits_for_a_graph_or_streams_it_is_told_all_of_its_state(anna: Caller):
+    thread_id = await anna.thread()
+    values: Any = await anna.sdk.runs.wait(thread_id, "letters", input=ASKED)
+    assert values == (await anna.sdk.threads.get(thread_id))["values"]
+    assert values["draft"] == "Dear Ada"
+    resume: Any = {"command": {"resume": "yes"}, "stream_mode": "values"}
+    parts = [part async for part in anna.sdk.runs.stream(thread_id, "letters", **resume)]
+    assert {part.data["draft"] for part in parts if part.event == "values"} == {"Dear Ada"}
 
 
 async def test_history_lists_every_step_and_a_fork_begins_at_one(anna: Caller):
