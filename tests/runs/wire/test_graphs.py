@@ -284,7 +284,7 @@ async def test_a_name_with_capitals_is_listed_as_it_is_written(anna: Caller):
     assert run["assistant_id"] == mine["assistant_id"]
     values: Any = await anna.sdk.runs.join(thread_id, run["run_id"])
     assert values["messages"][-1]["content"] == "A draft."
-    chosen = await anna.sdk.runs.create(
-        await anna.thread(), "lead_agent", input=ASKED, context={"agent_name": "nightletters"}
-    )
+    another = await anna.thread()
+    chosen = await anna.sdk.runs.create(another, "lead_agent", input=ASKED, context={"agent_name": "nightletters"})
     assert chosen["assistant_id"] == own
+    await anna.sdk.runs.join(another, chosen["run_id"])
