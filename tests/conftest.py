@@ -163,7 +163,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     for lack, count in sorted(Counter(skipped).items()):
         terminalreporter.write_line(f"Left out: {count} tests ({lack.removeprefix('Skipped: ')})")
     totals_file = os.environ.get("TEST_TOTALS_FILE")
-    if totals_file:
+    one_of_several = hasattr(terminalreporter.config, "workerinput")  # which report to the one that counts
+    if totals_file and not one_of_several:
         counts = {word: len(terminalreporter.stats.get(word, ())) for word in ("passed", "failed", "error", "skipped")}
         with Path(totals_file).open("a", encoding="ascii") as file:
             file.write(" ".join(f"{word}={count}" for word, count in counts.items()) + "\n")
