@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import traceback
 from collections import Counter
 from typing import Any
 
@@ -19,10 +20,9 @@ django.setup()
 from django.db.models import Sum  # noqa: E402 - the models exist only after set-up
 from django_q.models import OrmQ  # noqa: E402
 
-from runs.event_types import EventType  # noqa: E402
-from runs.models import Event, Message, Run, Thread, WorkerHeartbeat  # noqa: E402
-from runs.statuses import ENDED  # noqa: E402
+from runs.models import Message, Run, Thread, WorkerHeartbeat  # noqa: E402
 from runs.workspaces import workspaces_root  # noqa: E402
+from tests.runs.invariants import assert_whole  # noqa: E402
 
 TOKENS = ("input_tokens", "output_tokens")
 
@@ -35,14 +35,7 @@ def faults() -> list[str]:
     found = [f"run {run.pk} is {run.status}" for run in Run.objects.active()]
     found += [f"queue row {pk} is left" for pk in OrmQ.objects.values_list("pk", flat=True)]
     for thread in Thread.objects.iterator():
-        seqs = list(Event.objects.filter(thread=thread).order_by("seq").values_list("seq", flat=True))
-        if seqs != list(range(1, thread.last_seq + 1)):
-            found.append(f"thread {thread.pk} has a gap in its log")
-        found += _doubled_results(thread)
-    ends = Counter(Event.objects.filter(type=EventType.RUN_ENDED).values_list("run_id", flat=True))
-    found += [
-        f"run {run.pk} has {ends[run.pk]} ends" for run in Run.objects.filter(status__in=ENDED) if ends[run.pk] != 1
-    ]
+        found += _broken_rules(thread) + _doubled_results(thread)
     found += [f"run {run.pk} counts other tokens than its messages" for run in Run.objects.all() if not _adds_up(run)]
     return found + _doubled_lines()
 
@@ -70,6 +63,16 @@ def _adds_up(run: Run) -> bool:
     rows = Message.objects.filter(thread_id=run.thread_id, run_id=run.pk).values_list("data", flat=True)
     usages = [usage for row in rows if (usage := json.loads(row).get("usage_metadata"))]
     return all((getattr(run, name) or 0) == sum(usage[name] for usage in usages) for name in TOKENS)
+
+
+def _broken_rules(thread: Thread) -> list[str]:
+    """What the tests ask of every history: no gap in the log, one end for each run, statuses that agree."""
+    try:
+        assert_whole([thread.pk])
+    except AssertionError as fault:
+        rule = traceback.extract_tb(fault.__traceback__)[-1].line
+        return [f"thread {thread.pk} breaks the rule: {rule}"]
+    return []
 
 
 def _doubled_results(thread: Thread) -> list[str]:
