@@ -26,12 +26,20 @@ _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _MARK_NAME: Final = "SANDBOX_COMMAND"
 _PROBE_TIMEOUT_SECONDS: Final = 10
 # Beside each command waits a guard, on a pipe whose other end only this process holds: when this process is gone,
-# however it went, it ends whatever has the command's mark, and then the command's process group with itself.
+# however it went, it ends whatever has the command's mark, and then the command's process group with itself. One look
+# is not enough: a process may be made after the list was read, and one that just starts a program shows no mark.
 _GUARD: Final = f"""\
 read -r _
-for seen in /proc/[0-9]*/environ; do
-  pid=${{seen#/proc/}}; pid=${{pid%/environ}}
-  [ "$pid" = "$$" ] || ! grep -qsF -- "{_MARK_NAME}=${_MARK_NAME}" "$seen" || kill -KILL "$pid"
+mark="{_MARK_NAME}=${_MARK_NAME}"
+unset {_MARK_NAME}
+unseen=0
+while [ "$unseen" -lt 3 ]; do
+  unseen=$((unseen + 1))
+  for seen in $(grep -lsaF -- "$mark" /proc/[0-9]*/environ); do
+    pid=${{seen#/proc/}}; pid=${{pid%/environ}}
+    [ "$pid" = "$$" ] || {{ kill -KILL "$pid" && unseen=0; }}
+  done
+  sleep 0.1
 done
 kill -KILL 0
 """

@@ -137,9 +137,16 @@ async def test_no_descriptor_is_left_open(sandbox, workspace):
 
 
 @pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param("setsid sleep 1000 & sleep 1000", id="waiting"),
+        pytest.param("while setsid sh -c 'exec sleep 1000' & do sleep 0.01; done", id="starting-more-and-more"),
+    ],
+)
+@pytest.mark.parametrize(
     "provider", ["bubblewrap:BubblewrapSandbox(network=False)", "local:LocalSandbox(allow_host_bash=True)"]
 )
-async def test_a_command_ends_with_the_process_that_ran_it(provider, workspace, lifeline):
+async def test_a_command_ends_with_the_process_that_ran_it(provider, command, workspace, lifeline):
     isolating_sandbox()
     module, _, made = provider.partition(":")
     program = (
@@ -149,9 +156,8 @@ async def test_a_command_ends_with_the_process_that_ran_it(provider, workspace, 
         f"run = {made}.run\n"
         "asyncio.run(run(sys.argv[2], workspace=Path(sys.argv[1]), timeout_seconds=100, output_limit=9))\n"
     )
-    command = lifeline.HOLD + "setsid sleep 1000 & sleep 1000"
     with subprocess.Popen(
-        [sys.executable, "-c", program, str(workspace.root), command],
+        [sys.executable, "-c", program, str(workspace.root), lifeline.HOLD + command],
         env={"PYTHONPATH": str(PROJECT), "PATH": os.environ["PATH"]},
     ) as worker:
         await lifeline.up()
