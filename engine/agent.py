@@ -66,6 +66,7 @@ class AgentSpec:
     tools: tuple[str, ...] = ()  # without the delegation tools
     is_subagent: bool = False
     summary_model: str = ""  # who writes summaries; empty: `model`
+    thinking: bool = False  # whether the model shall think at length, where its entry says how
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def compiled(spec: AgentSpec, models: ModelRegistry) -> Agent:
 
     tools = build_tools([name for name in spec.tools if name != TASK])
     agent = agents[spec] = build(
-        models.chat_model(spec.model),
+        models.chat_model(spec.model, thinking=spec.thinking),
         tools,
         is_subagent=spec.is_subagent,
         gate=models.gate(spec.model),

@@ -305,16 +305,23 @@ def _quoted(error: BaseException) -> str:
 
 
 def _provider_message(error: BaseException) -> str:
-    body = getattr(error, "body", None)
-    for holder in (body, body.get("error") if isinstance(body, Mapping) else None):
+    body = _body_of(error)
+    inner = body.get("error") if isinstance(body, Mapping) else None
+    for holder in (body, inner):
         if isinstance(holder, Mapping) and isinstance(holder.get("message"), str):
             return str(holder["message"])
-    return ""
+    said = getattr(error, "error", None)  # ollama's
+    return said if isinstance(said, str) else ""
+
+
+def _body_of(error: BaseException) -> object:
+    """What the server answered, as the SDKs of OpenAI and Anthropic (`body`) and of Google (`details`) keep it."""
+    return getattr(error, "body", None) or getattr(error, "details", None)
 
 
 def _provider_code(error: BaseException) -> str:
     """The provider's own word for the error, such as insufficient_quota."""
-    body = getattr(error, "body", None)
+    body = _body_of(error)
     inner = body.get("error") if isinstance(body, Mapping) else None
     holders = [holder for holder in (body, inner) if isinstance(holder, Mapping)]
     words = [holder.get(name) for holder in holders for name in ("code", "type")]

@@ -26,6 +26,7 @@ _KEPT_METADATA: Final = (
     "model_provider",
     "output_version",
     "usage_estimated",
+    "model_entry",
 )
 SUMMARY: Final = "summary"
 _SECOND_COPIES: Final = frozenset({"tool_calls", "function_call"})  # of what stands in `tool_calls` already

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
@@ -18,6 +18,7 @@ MAX_TOTAL = 50
 # What the server itself notes in a run's metadata, whatever a client put there.
 OF_THE_SERVER: Final = ("allowed_subagents", "clamped", "delegation_off")
 _NAME_LENGTH = 120
+_COUNTS: Final = ("max_concurrent_subagents", "max_total_subagents")
 _EXACT_IN_JSON = 2**53  # larger whole numbers do not survive every reader of the run
 
 
@@ -30,20 +31,16 @@ def clean_options(options: Mapping[str, Any], *, path: str = "options") -> tuple
     """
     if not isinstance(options, Mapping):
         raise BadInput(path, _("expected an object, got %(value)s") % {"value": _shown(options)})
-    cleaned: dict[str, Any] = {}
+    cleaned = {
+        name: read(options[name], f"{path}.{name}") for name, read in _READERS.items() if options.get(name) is not None
+    }
     clamped: dict[str, list[int]] = {}
-    if options.get("subagent_enabled") is not None:
-        cleaned["subagent_enabled"] = _switch(options["subagent_enabled"], f"{path}.subagent_enabled")
-    for name in ("max_concurrent_subagents", "max_total_subagents"):
-        if options.get(name) is not None:
-            asked = _number(options[name], f"{path}.{name}")
+    for name in _COUNTS:
+        if name in cleaned:
+            asked = cleaned[name]
             cleaned[name] = clamp(asked, 1, MAX_TOTAL)
             if cleaned[name] != asked:
                 clamped[name] = [asked, cleaned[name]]
-    if options.get("model_name") is not None:
-        cleaned["model_name"] = _name(options["model_name"], f"{path}.model_name")
-    if options.get("agent_name") is not None:
-        cleaned["agent_name"] = agent_name(options["agent_name"], f"{path}.agent_name")
     return cleaned, clamped
 
 
@@ -82,3 +79,12 @@ def _name(value: Any, path: str, *, longest: int = _NAME_LENGTH) -> str:
 
 def _shown(value: Any) -> str:
     return clean(reprlib.repr(value))[:60]  # bounded in depth and length, whatever somebody sent
+
+
+_READERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
+    "subagent_enabled": _switch,
+    "thinking_enabled": _switch,
+    **dict.fromkeys(_COUNTS, _number),
+    "model_name": _name,
+    "agent_name": agent_name,
+}

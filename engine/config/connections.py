@@ -1,6 +1,5 @@
 """Options for what lives outside the process: models, tools, MCP servers, remote and ACP agents."""
 
-# ruff: noqa: TC003
 # pydantic reads the annotations below while the program runs.
 
 from __future__ import annotations
@@ -59,7 +58,8 @@ class PriceConfig(Section):
 class ModelConfig(Section):
     """One chat model. Keys that are not fields here are `extra`: keyword arguments for the class `use` names.
 
-    `$VAR` stays as written in `api_key`, `base_url`, `model` and `extra`; `expand_model` replaces it.
+    `$VAR` stays as written in `api_key`, `base_url`, `model` and `extra`; `expand_model` replaces it. What stands in
+    `when_thinking_…` is passed on besides, and wins, in runs that shall think at length or shall not.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -77,6 +77,8 @@ class ModelConfig(Section):
     price: PriceConfig | None = None
     max_concurrency: Count | None = None
     max_retries: Retries = 2
+    when_thinking_enabled: Mapping[str, JsonValue] = Field(default_factory=dict)
+    when_thinking_disabled: Mapping[str, JsonValue] = Field(default_factory=dict)
 
     @property
     def extra(self) -> Mapping[str, JsonValue]:
@@ -89,9 +91,24 @@ class ModelConfig(Section):
             raise ValueError(Reason(_("inherit is the word for the lead's own model and cannot name one")))
         return name
 
+    @property
+    def tells_thinking(self) -> bool:
+        """Whether it matters to the model if a run shall think."""
+        return bool(self.when_thinking_enabled or self.when_thinking_disabled)
+
+    def thinking(self, enabled: bool) -> ModelConfig:
+        """The entry of a run that shall think at length, or shall not."""
+        more = dict(self.when_thinking_enabled if enabled else self.when_thinking_disabled)
+        for name, value in more.items():
+            said = self.extra.get(name)
+            if isinstance(value, Mapping) and isinstance(said, Mapping):
+                more[name] = {**said, **value}  # such as extra_body, which may hold other things as well
+        return self.model_copy(update=more) if more else self
+
     @model_validator(mode="after")
     def _extra_keys_can_be_arguments(self) -> ModelConfig:
-        wrong = [key for key in self.extra if not key.isidentifier()]
+        keys = [*self.extra, *self.when_thinking_enabled, *self.when_thinking_disabled]
+        wrong = [key for key in keys if not key.isidentifier()]
         if wrong:
             sentence = _("the option %(name)s cannot be passed on as a keyword argument")
             raise ValueError(Reason(sentence, name=repr(wrong[0][:60])))

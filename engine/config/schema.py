@@ -99,6 +99,7 @@ class AgentOverride(Section):
     model: Line | None = None
     skills: Names | None = None
     token_budget: TokenBudgetConfig | None = None
+    thinking_enabled: Flag | None = None
 
 
 class CustomAgentConfig(Section):
@@ -126,6 +127,7 @@ class SubagentsConfig(Section):
     max_concurrent_limit: Delegations = 4
     max_concurrent: Annotated[Delegations, Field(validate_default=True)] = 3
     token_budget: TokenBudgetConfig | None = None
+    thinking_enabled: Flag = False
     agents: Mapping[str, AgentOverride] = Field(default_factory=dict)
     custom_agents: Mapping[str, CustomAgentConfig] = Field(default_factory=dict)
 

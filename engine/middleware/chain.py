@@ -13,6 +13,7 @@ from engine.middleware.history_repair import HistoryRepairMiddleware
 from engine.middleware.loop_detection import LoopDetectionMiddleware
 from engine.middleware.malformed_calls import MalformedCallsMiddleware
 from engine.middleware.model_stream import ModelStreamMiddleware
+from engine.middleware.own_reasoning import OwnReasoningMiddleware
 from engine.middleware.reply import Guard, Handler, Request, Response
 from engine.middleware.summarization import SummarizationMiddleware, SummaryWriter
 from engine.middleware.system_prompt import SystemPromptMiddleware
@@ -75,6 +76,7 @@ def guards(gate: ModelGate | None = None, summary_writers: Sequence[SummaryWrite
         LoopDetectionMiddleware(),
         TurnLimitMiddleware(),
         TokenBudgetMiddleware(),
+        OwnReasoningMiddleware(gate.name if gate else ""),
         HistoryRepairMiddleware(),
         RefusalsMiddleware(),
         MalformedCallsMiddleware(),

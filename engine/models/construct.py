@@ -54,7 +54,7 @@ def construct(model: ModelConfig) -> BaseChatModel:
         raise ModelUnavailable(model.name, Reason(_("%(use)s is not a LangChain chat model class"), use=model.use))
     arguments = _arguments(model, target)
     try:
-        built = target(**arguments)
+        built = _with_reasoning(target)(**arguments)
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'options'}: {one['msg']}" for one in error.errors())
         raise ModelUnavailable(
@@ -67,11 +67,18 @@ def construct(model: ModelConfig) -> BaseChatModel:
         raise ModelUnavailable(model.name, reason) from error
     if not isinstance(built, BaseChatModel):
         raise ModelUnavailable(model.name, Reason(_("%(use)s did not give a LangChain chat model"), use=model.use))
+    _tune(built, model, target)
+    return built
+
+
+def _tune(built: BaseChatModel, model: ModelConfig, target: Any) -> None:
+    """What a provider's package leaves to be done after building."""
     if _is_openai(target) and target.__name__ == "ChatOpenAI" and not _OWN_CLIENTS & set(model.extra):
         from engine.models.openai_streams import send_and_read_as_is
 
         send_and_read_as_is(built)  # type: ignore[arg-type]
-    return built
+    if _comes_from(target, "langchain_anthropic"):
+        _unshare_connections(built)
 
 
 def _load(model: ModelConfig) -> object:
@@ -119,7 +126,29 @@ def _accepted(target: Any) -> frozenset[str] | None:
 
 
 def _is_openai(target: Any) -> bool:
-    return isinstance(target, type) and any(base.__module__.startswith("langchain_openai") for base in target.__mro__)
+    return _comes_from(target, "langchain_openai")
+
+
+def _comes_from(target: Any, package: str) -> bool:
+    return isinstance(target, type) and any(base.__module__.startswith(package) for base in target.__mro__)
+
+
+def _unshare_connections(model: Any) -> None:
+    """langchain-anthropic shares one HTTP client between all models at an address, also between event loops; and
+    whoever closes it, closes it for all of them."""
+    from anthropic import DefaultAsyncHttpxClient
+
+    shared = model._async_client
+    own = DefaultAsyncHttpxClient(base_url=shared.base_url, timeout=shared.timeout)
+    vars(model)["_async_client"] = shared.copy(http_client=own)
+
+
+def _with_reasoning(target: Any) -> Any:
+    if not _is_openai(target):
+        return target
+    from engine.models.openai_reasoning import with_reasoning
+
+    return with_reasoning(target)
 
 
 def _openai_timeout(timeout_seconds: int | None) -> object:

@@ -56,7 +56,7 @@ class ModelGate:
         self._max_retries = max_retries
         self._first_backoff_seconds = first_backoff_seconds
         self._breaker = Breaker(name, clock)
-        self._name = name
+        self.name = name
 
     async def call(self, ask: Callable[[], Awaitable[Result]], *, pause: Pauses) -> Result:
         """What `ask` gives, asked again where that may help. While it waits for whatever, it holds no place.
@@ -90,7 +90,7 @@ class ModelGate:
         wait = backoff_seconds(attempt, self._first_backoff_seconds) if asked is None else asked
         logger.info(
             "model %s: %s: attempt %d of %d follows in %.1f s",
-            self._name,
+            self.name,
             fault.code,
             attempt + 2,
             self._max_retries + 1,
@@ -103,7 +103,7 @@ class Breaker:
     """Closed: everybody may ask. Open: nobody for a while, then one probe, which closes it or opens it again."""
 
     def __init__(self, name: str, clock: Callable[[], float]) -> None:
-        self._name, self._clock = name, clock
+        self.name, self._clock = name, clock
         self._failures = 0
         self._opened_at = 0.0
         self._probing = False
@@ -133,7 +133,7 @@ class Breaker:
             return False
         left = self._opened_at + REST_SECONDS - self._clock()
         if left > 0 or self._probing:
-            raise ModelResting(self._name, self._failures, max(left, 1))
+            raise ModelResting(self.name, self._failures, max(left, 1))
         self._probing = True
         return True
 
@@ -145,11 +145,11 @@ class Breaker:
         self._failures += 1
         if self.is_open:
             self._opened_at = self._clock()
-            logger.warning("model %s failed %d times in a row and is left alone", self._name, self._failures)
+            logger.warning("model %s failed %d times in a row and is left alone", self.name, self._failures)
 
     def _close(self) -> None:
         if self.is_open:
-            logger.warning("model %s answers again", self._name)
+            logger.warning("model %s answers again", self.name)
         self._failures = 0
 
 

@@ -18,6 +18,7 @@ from langchain_core.messages import (
 )
 
 from engine.errors import EngineError
+from engine.models.openai_reasoning import reasoning_to_send
 from engine.text import clean, clean_json, shorten
 
 MAX_MESSAGE_CHARACTERS: Final = 500  # of what a server says about an error
@@ -98,7 +99,7 @@ def request_message(message: BaseMessage) -> dict[str, Any]:
             {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
             for call_id, name, arguments in calls
         ]
-    return wire
+    return wire | reasoning_to_send(message)
 
 
 def _blocks(content: Iterable[str | dict[str, Any]]) -> list[dict[str, Any]]:

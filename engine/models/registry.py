@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from engine.config.expand import expand_model
@@ -34,7 +34,9 @@ class ModelRegistry:
         self._models = {model.name: model for model in models}
         self._environ = dict(environ)
         self._checked: dict[str, Availability] = {}
-        self._built: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, BaseChatModel]] = WeakKeyDictionary()
+        self._built: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, bool], BaseChatModel]] = (
+            WeakKeyDictionary()
+        )
         self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, ModelGate]] = WeakKeyDictionary()
         self._workers = 1
 
@@ -75,13 +77,17 @@ class ModelRegistry:
             raise UnknownModel(name, self.names())
         return self._models[name]
 
-    def chat_model(self, name: str) -> BaseChatModel:
-        """The built model, one for each running event loop. Raises UnknownModel or ModelUnavailable."""
+    def chat_model(self, name: str, *, thinking: bool = False) -> BaseChatModel:
+        """The built model, one for each running event loop. Raises UnknownModel or ModelUnavailable.
+
+        `thinking`: for runs that shall think at length; another object only where the entry says what that means.
+        """
         loop = asyncio.get_running_loop()
         built = self._built.setdefault(loop, {})
-        if name not in built:
-            built[self._usable(name)] = self._build(name)
-        return built[name]
+        key = name, thinking and self.config(name).tells_thinking
+        if key not in built:
+            built[key] = self._build(self._usable(name), thinking=thinking)
+        return built[key]
 
     def gate(self, name: str) -> ModelGate:
         """The way to a model on the running event loop: all its calls there go through it. Raises UnknownModel."""
@@ -117,10 +123,10 @@ class ModelRegistry:
             raise ModelUnavailable(name, state.reason)
         return name
 
-    def _build(self, name: str) -> BaseChatModel:
+    def _build(self, name: str, *, thinking: bool) -> BaseChatModel:
         from engine.models.construct import construct
 
-        expanded, _missing = expand_model(self._models[name], self._environ)
+        expanded, _missing = expand_model(self._models[name].thinking(thinking), self._environ)
         try:
             return construct(expanded)
         except ModelUnavailable as error:
@@ -128,10 +134,15 @@ class ModelRegistry:
             raise
 
 
+_HELD_CLIENTS: Final = ("root_async_client", "root_client", "_async_client", "_client", "client")
+
+
 async def _close_clients(model: BaseChatModel) -> None:
-    attributes = ("root_async_client", "root_client", "_async_client", "_client")
-    for client in (model, *(getattr(model, attribute, None) for attribute in attributes)):
-        close = getattr(client, "close", None) or getattr(client, "aclose", None)
+    """Close what the model holds by now; asking it for a client it has not needed would make one."""
+    held = {**vars(model), **(getattr(model, "__pydantic_private__", None) or {})}
+    clients = [held[name] for name in _HELD_CLIENTS if held.get(name) is not None]
+    for client in (model, *clients, *(getattr(client, "aio", None) for client in clients)):  # aio: Google's
+        close = getattr(client, "aclose", None) or getattr(client, "close", None)
         if callable(close):
             closing = close()
             if inspect.isawaitable(closing):

@@ -22,6 +22,7 @@ _OPTIONS: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
         "subagent_enabled": {"type": "boolean", "default": True},
+        "thinking_enabled": {"type": "boolean", "default": True},
         "max_concurrent_subagents": {"type": "integer", "minimum": 1},
         "max_total_subagents": {"type": "integer", "minimum": 1},
         "model_name": {"type": "string"},

@@ -37,7 +37,13 @@ async def parts_of(
     """Everything the agent says and does from this transcript on. Raises DriveFailed for what it raises."""
     try:
         summary_model = plan.limits.summary.model if plan.limits.summary else ""
-        spec = AgentSpec(model=plan.model, tools=plan.tools, is_subagent=plan.is_subagent, summary_model=summary_model)
+        spec = AgentSpec(
+            model=plan.model,
+            tools=plan.tools,
+            is_subagent=plan.is_subagent,
+            summary_model=summary_model,
+            thinking=plan.thinking,
+        )
         async with aclosing(drive(compiled(spec, plan.models), messages, context)) as parts:
             async for part in parts:
                 yield part

@@ -59,6 +59,7 @@ def lead_definition(run: Run, lead: LeadDefinition, now: Registry, models: Model
         "model": resolved(models, run.options.get("model_name"), lead.model),
         "tools": list(tools),
         "skills": None if lead.skills is None else list(lead.skills),
+        "thinking": run.options.get("thinking_enabled", True) is not False,
         "limits": asdict(limits_of(run.options, now)),
     }
 

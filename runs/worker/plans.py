@@ -75,6 +75,7 @@ class Plan:
     sandbox: Sandbox
     snapshot: Mapping[str, Any]  # columns of the run to write before anything else; empty on later attempts
     noted: RunNoted | None = None  # to be logged with the snapshot
+    thinking: bool = False  # whether its model shall think at length
     skills: Sequence[str] | None = None  # None: all enabled ones; a child gets no others
 
 
@@ -166,6 +167,7 @@ def _plan(
         sandbox=registry.sandbox(now.config),
         snapshot=snapshot,
         noted=noted,
+        thinking=bool(definition.get("thinking")),
         skills=definition.get("skills"),
     )
 

@@ -64,8 +64,17 @@ def subagent_definition(
         "model": model,
         "tools": list(choice.names),
         "skills": narrowed(effective.skills, lead_skills),
+        "thinking": _thinks(entry.name, now),
         "limits": asdict(limits),
     }
+
+
+def _thinks(name: str, now: Registry) -> bool:
+    """Off for subagents unless it is set: thinking at length is for whoever plans, and costs every child's time."""
+    section = now.config.subagents
+    override = section.agents.get(name)
+    own = override.thinking_enabled if override else None
+    return section.thinking_enabled if own is None else own
 
 
 def subagent_called_directly(run: Run, now: Registry) -> Entry | None:

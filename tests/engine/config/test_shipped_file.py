@@ -38,7 +38,7 @@ def test_the_examples_in_the_comments_are_valid_when_uncommented():
     result = read(_uncommented(SHIPPED.read_text("utf-8")))
     assert result.problems == (), messages(result)
     config = result.config
-    assert [model.name for model in config.models] == ["demo", "gpt", "claude", "local"]
+    assert [model.name for model in config.models] == ["demo", "gpt"]
     assert config.models[1].price.cached_input == 0.025
     assert config.subagents.agents["bash"].token_budget.max_tokens == 500_000
     assert list(config.subagents.custom_agents) == ["analysis"]

@@ -149,3 +149,34 @@ def test_a_workspace_that_cannot_be_made_is_said_at_once(house: House, tmp_path)
     (tmp_path / "workspaces").write_text("not a folder")
     run = house.answer("Hello")
     assert (run.status, run.error_code, run.attempt) == (RunStatus.ERROR, ErrorCode.INTERNAL, 1)
+
+
+THINKS = {
+    "when_thinking_enabled": {"extra_body": {"think": "long"}},
+    "when_thinking_disabled": {"extra_body": {"think": "no"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("subagents", "options", "expected"),
+    [
+        ({}, {}, ("long", "no")),
+        ({}, {"thinking_enabled": False}, ("no", "no")),
+        ({"thinking_enabled": True}, {}, ("long", "long")),
+        (
+            {"thinking_enabled": True, "agents": {"general-purpose": {"thinking_enabled": False}}},
+            {},
+            ("long", "no"),
+        ),
+        ({"agents": {"general-purpose": {"thinking_enabled": True}}}, {}, ("long", "long")),
+    ],
+)
+def test_a_lead_thinks_at_length_and_a_subagent_does_not_unless_it_is_set(
+    house: House, model: ScriptedModel, subagents, options, expected
+):
+    house.configure(subagents=subagents, more_models=[{**house.scripted_entry("thinker"), **THINKS}])
+    (child_id,), prompt = lead_of(1)
+    run = house.answer(prompt, model_name="thinker", **options)
+    assert run.status == RunStatus.SUCCESS
+    (of_child,) = model.calls_of(child_id)
+    assert (model.requests[0].body["think"], of_child.body["think"]) == expected
