@@ -61,7 +61,12 @@ def no_language_of_an_earlier_test() -> None:
 @pytest.fixture
 def child_environment(home_folder: Path) -> dict[str, str]:
     """Environment for a process of ours that a test starts on the test database (needs `transactional_db`)."""
-    return {**os.environ, "DEER_FLOW_HOME": str(home_folder), "DATABASE_URL": _test_database_url()}
+    return process_environment(home_folder)
+
+
+def process_environment(home: Path) -> dict[str, str]:
+    """What leads a process of ours to the test database and this home folder."""
+    return {**os.environ, "DEER_FLOW_HOME": str(home), "DATABASE_URL": _test_database_url()}
 
 
 def _test_database_url() -> str:

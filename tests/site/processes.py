@@ -31,7 +31,9 @@ def readable(descriptor: int, seconds: float) -> bool:
 class Spoken:
     """A started process whose output is read line by line, with a deadline instead of a sleep."""
 
-    def __init__(self, argv: list[str], environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, argv: list[str], environment: dict[str, str] | None = None, *, pass_fds: tuple[int, ...] = ()
+    ) -> None:
         self.process = subprocess.Popen(
             argv,
             cwd=BASE_DIR,
@@ -40,6 +42,7 @@ class Spoken:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=pass_fds,
         )
         self.text = ""
 

@@ -141,3 +141,12 @@ async def eventually(holds: Callable[[], Any], seconds: float = PATIENCE_SECONDS
     async with asyncio.timeout(seconds):
         while not await holds():
             await asyncio.sleep(0.01)
+
+
+async def until_offered(caller: Caller, name: str) -> None:
+    """Wait until the web process has looked again at who can be called; it does so every second or two."""
+
+    async def offered() -> bool:
+        return bool(await caller.sdk.assistants.search(graph_id=name))
+
+    await eventually(offered)

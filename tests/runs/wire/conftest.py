@@ -1,94 +1,38 @@
+"""The wire as programs meet it: real web and worker processes on the test's database."""
+
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from django.core.management import call_command
-from django.db import connections
-from django.test import override_settings
+from django.conf import settings
 
-from subagents import registry
-from tests.runs.wire.callers import make_caller
-from tests.runs.wire.proxy import DroppingProxy
-from tests.runs.wire.serving import WebServer, Worker
-from tests.scripted_model import ScriptedModel
+from tests.conftest import process_environment
+from tests.runs.wire.fixtures import anna, bert, dropping, model, transactional_db
+from tests.runs.wire.processes import WebProcess, WorkerProcesses
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import Iterator
+    from pathlib import Path
 
-    from tests.runs.wire.callers import Caller
+    from tests.scripted_model import ScriptedModel
 
-CONFIG = """\
-models:
-  - {{name: scripted, use: "langchain_openai:ChatOpenAI", model: scripted, api_key: not-a-key, base_url: "{url}",
-     stream_usage: true, max_retries: 0}}
-outbound:
-  allow_private: [127.0.0.2]  # where the receivers of webhooks listen
-"""
+__all__ = ["anna", "bert", "dropping", "model", "transactional_db"]
 
 
 @pytest.fixture(scope="package")
-def transactional_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """The database for all tests of this folder together: server and worker commit for real, and go on between tests.
-
-    Nothing is emptied between two tests; each makes people and threads of its own.
-    """
-    with django_db_blocker.unblock():
-        yield
-        connections.close_all()
-        call_command("flush", verbosity=0, interactive=False)
-        connections.close_all()
+def environment(transactional_db: None, model: ScriptedModel, home_folder: Path) -> dict[str, str]:
+    """Of the product's processes: the test's own database, home folder and configuration."""
+    return {**process_environment(home_folder), "DEER_FLOW_CONFIG": str(settings.CONFIG_FILE), "LEASE_SECONDS": "4"}
 
 
 @pytest.fixture(scope="package")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedModel]:
-    """The scripted model server that the product's configuration names."""
-    with ScriptedModel() as running:
-        file = tmp_path_factory.mktemp("wire") / "config.yaml"
-        file.write_text(CONFIG.format(url=running.url), encoding="utf-8")
-        with override_settings(CONFIG_FILE=file):
-            registry.forget()
-            yield running
-        registry.forget()
-
-
-@pytest.fixture(scope="package")
-def web(transactional_db: None) -> Iterator[WebServer]:
-    with WebServer() as server:
+def web(environment: dict[str, str]) -> Iterator[WebProcess]:
+    with WebProcess(environment) as server:
         yield server
 
 
 @pytest.fixture(scope="package")
-def worker(transactional_db: None, model: ScriptedModel) -> Iterator[Worker]:
-    with Worker() as running:
+def worker(environment: dict[str, str]) -> Iterator[WorkerProcesses]:
+    with WorkerProcesses(environment) as running:
         yield running
-
-
-@pytest.fixture
-async def anna(web: WebServer) -> AsyncIterator[Caller]:
-    caller = await make_caller(web.url)
-    yield caller
-    await caller.close()
-
-
-@pytest.fixture
-async def bert(web: WebServer) -> AsyncIterator[Caller]:
-    """Somebody else."""
-    caller = await make_caller(web.url)
-    yield caller
-    await caller.close()
-
-
-@pytest.fixture
-async def dropping(web: WebServer) -> AsyncIterator[Callable[[int], Awaitable[DroppingProxy]]]:
-    """Make a proxy whose first connections break after so many bytes of the answer."""
-    proxies: list[DroppingProxy] = []
-
-    async def make(*cuts: int) -> DroppingProxy:
-        proxies.append(DroppingProxy(web.port, cuts))
-        await proxies[-1].start()
-        return proxies[-1]
-
-    yield make
-    for proxy in proxies:
-        await proxy.stop()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import httpx
 
     from tests.runs.wire.callers import Caller
-    from tests.runs.wire.serving import WebServer
+    from tests.runs.wire.processes import WebProcess
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "worker")
 
@@ -131,7 +131,7 @@ async def test_another_persons_interrupt_leaves_a_running_run_alone(anna: Caller
     assert (await anna.sdk.runs.get(thread_id, run["run_id"]))["status"] == "success"
 
 
-async def test_a_reading_key_reads_and_does_nothing_else(web: WebServer, anna: Caller, annas: tuple[str, str]):
+async def test_a_reading_key_reads_and_does_nothing_else(web: WebProcess, anna: Caller, annas: tuple[str, str]):
     reader = await make_caller(web.url, ("read",), user=anna.user)
     for route in [*READS, *READS_ALONE]:
         assert (await request(reader, route, *annas)).status_code == 200, route
@@ -144,7 +144,7 @@ async def test_a_reading_key_reads_and_does_nothing_else(web: WebServer, anna: C
     await reader.close()
 
 
-async def test_an_administrators_key_may_everything_on_its_own_threads_only(web: WebServer, annas: tuple[str, str]):
+async def test_an_administrators_key_may_everything_on_its_own_threads_only(web: WebProcess, annas: tuple[str, str]):
     admin = await make_caller(web.url, ("admin",))
     assert await admin.thread()
     in_shape(await request(admin, READS[0], *annas), 404, "not_found")
@@ -156,7 +156,7 @@ async def test_a_key_may_also_come_as_a_bearer_token(anna: Caller):
     assert (await anna.post("/threads", {}, headers=headers)).status_code == 200
 
 
-async def test_a_revoked_expired_or_ownerless_key_is_refused_at_the_next_request(web: WebServer, anna: Caller):
+async def test_a_revoked_expired_or_ownerless_key_is_refused_at_the_next_request(web: WebProcess, anna: Caller):
     now = timezone.now()
 
     def make(expires_at: Any = None) -> tuple[Any, str]:

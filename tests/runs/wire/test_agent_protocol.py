@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from tests.runs.wire.callers import Caller
-    from tests.runs.wire.serving import WebServer
+    from tests.runs.wire.processes import WebProcess
     from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "worker")
 
 
-def client_of(web: WebServer, caller: Caller) -> httpx.AsyncClient:
+def client_of(web: WebProcess, caller: Caller) -> httpx.AsyncClient:
     url = web.url.replace("/langgraph", "/ap")
     return httpx.AsyncClient(base_url=url, headers={"authorization": f"Bearer {caller.key}"}, timeout=60)
 
 
 @pytest.fixture
-async def ap(web: WebServer, anna: Caller) -> AsyncIterator[httpx.AsyncClient]:
+async def ap(web: WebProcess, anna: Caller) -> AsyncIterator[httpx.AsyncClient]:
     async with client_of(web, anna) as client:
         yield client
 
@@ -161,7 +161,7 @@ async def test_a_wrong_field_is_named_in_this_protocols_words(ap: httpx.AsyncCli
         assert in_shape(await ap.post(path, json=body), 422, "invalid")["metadata"]["field"] == field
 
 
-async def test_the_store_keeps_items_and_says_what_is_missing(ap: httpx.AsyncClient, web: WebServer):
+async def test_the_store_keeps_items_and_says_what_is_missing(ap: httpx.AsyncClient, web: WebProcess):
     item = {"namespace": ["users", "lin"], "key": "likes", "value": {"colour": "blue"}}
     assert (await ap.put("/store/items", json=item)).status_code == 204
     where = [("namespace", "users"), ("namespace", "lin"), ("key", "likes")]
@@ -206,7 +206,7 @@ WRITES = [
 CREATIONS = [("POST", "/threads"), ("POST", "/runs"), ("POST", "/runs/wait"), ("POST", "/runs/stream")]
 
 
-async def test_every_path_wants_a_key_its_scope_and_the_owner(ap: httpx.AsyncClient, web: WebServer, anna: Caller):
+async def test_every_path_wants_a_key_its_scope_and_the_owner(ap: httpx.AsyncClient, web: WebProcess, anna: Caller):
     thread_id = await thread_of(ap)
     body = {"thread_id": thread_id, "messages": user(scripts.instant()[1])}
     run_id = (await ap.post("/runs/wait", json=body)).json()["run"]["run_id"]

@@ -10,7 +10,7 @@ from runs.assistant_ids import assistant_id
 from runs.models import Run
 from subagents import services as definitions
 from subagents.kinds import AGENT
-from tests.runs.wire.callers import asks, in_database, said
+from tests.runs.wire.callers import asks, in_database, said, until_offered
 from tests.runs.wire.test_bad_input import in_shape
 from tests.scripted_model import scripts
 
@@ -24,7 +24,7 @@ TESTS = definitions.Actor(label="a test")
 
 
 @pytest.fixture
-async def scribe(worker: None) -> AsyncIterator[str]:
+async def scribe(worker: None, anna: Caller) -> AsyncIterator[str]:
     """An agent that may call nobody, and one that is switched off."""
     made = [
         await in_database(
@@ -32,6 +32,7 @@ async def scribe(worker: None) -> AsyncIterator[str]:
         )
         for name, fields in (("scribe", {"allowed_subagents": []}), ("retired", {"enabled": False}))
     ]
+    await until_offered(anna, "scribe")
     yield "scribe"
     for agent in made:
         await in_database(definitions.delete, AGENT, agent.name, expected_version=agent.version, actor=TESTS)

@@ -17,7 +17,7 @@ from tests.scripted_model import scripts
 
 if TYPE_CHECKING:
     from tests.runs.wire.callers import Caller
-    from tests.runs.wire.serving import WebServer
+    from tests.runs.wire.processes import WebProcess
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "worker")
 DEEP = "[" * 3000 + "]" * 3000
@@ -273,7 +273,7 @@ async def test_odd_metadata_comes_back_as_it_was(anna: Caller):
 
 
 @pytest.fixture(scope="package")
-def fuzzer(web: WebServer) -> Any:
+def fuzzer(web: WebProcess) -> Any:
     """Somebody who sends anything, and a thread of theirs, on a loop of their own."""
     with asyncio.Runner() as runner:
         caller = runner.run(make_caller(web.url))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langgraph_sdk import get_client
 
-from tests.runs.wire.callers import asks, contents, eventually, said, text_in
+from tests.runs.wire.callers import asks, contents, said, text_in
 from tests.scripted_model import scripts
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from tests.runs.wire.callers import Caller
     from tests.runs.wire.proxy import DroppingProxy
-    from tests.runs.wire.serving import WebServer
     from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "worker")
@@ -119,26 +118,3 @@ async def test_a_joined_stream_stops_the_run_only_when_told_to(anna: Caller, mod
             assert (await anna.sdk.runs.get(thread_id, run["run_id"]))["status"] in {"pending", "running"}
     await anna.sdk.runs.join(thread_id, run["run_id"])
     assert (await anna.sdk.runs.get(thread_id, run["run_id"]))["status"] == "interrupted"
-
-
-async def test_nothing_is_kept_of_streams_that_are_over(anna: Caller, web: WebServer, model: ScriptedModel):
-    thread_id = await anna.thread()
-    await anna.sdk.runs.wait(thread_id, LEAD, input=said(scripts.instant()[1]))
-    await eventually(lambda: nothing_followed(web))
-    before = await web.pending_tasks()
-    for path in ("wait", "stream"):
-        script_id, prompt = scripts.hanging()
-        body = asks(prompt, on_disconnect="cancel")
-        await left(anna, f"/threads/{await anna.thread()}/runs/{path}", body, model, script_id)
-        for _ in range(10):
-            await anna.post(f"/threads/{await anna.thread()}/runs/{path}", asks(scripts.instant()[1]))
-    await eventually(lambda: nothing_followed(web))
-    await eventually(lambda: as_few_tasks(web, before))
-
-
-async def nothing_followed(web: WebServer) -> bool:
-    return await web.followed_threads() == 0
-
-
-async def as_few_tasks(web: WebServer, before: int) -> bool:
-    return await web.pending_tasks() <= before

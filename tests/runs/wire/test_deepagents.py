@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from tests.runs.wire.callers import Caller
-    from tests.runs.wire.serving import WebServer
+    from tests.runs.wire.processes import WebProcess
     from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "worker")
@@ -47,7 +47,7 @@ class Supervisor:
 
 
 @pytest.fixture(params=["0.7.8", "0.7.32"])
-async def supervisor(request: pytest.FixtureRequest, web: WebServer, anna: Caller) -> AsyncIterator[Supervisor]:
+async def supervisor(request: pytest.FixtureRequest, web: WebProcess, anna: Caller) -> AsyncIterator[Supervisor]:
     version: str = request.param
     assert version != "0.7.8" or OLDER.is_dir(), "make test installs it"
     path = os.pathsep.join([str(OLDER), str(Path.cwd())] if version == "0.7.8" else [str(Path.cwd())])

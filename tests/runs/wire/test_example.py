@@ -15,14 +15,14 @@ from django.conf import settings
 from langgraph_sdk.errors import NotFoundError
 
 from runs.assistant_ids import assistant_id
-from subagents import registry
 from tests.patience import PATIENCE_SECONDS
+from tests.runs.wire.callers import until_offered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.runs.wire.callers import Caller
-    from tests.runs.wire.serving import WebServer
+    from tests.runs.wire.processes import WebProcess
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "model", "worker")
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "async-supervisor"
@@ -44,19 +44,22 @@ asyncio.run(main())
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def agents(model: Any) -> Iterator[None]:
+@pytest.fixture(scope="module")
+def registered(model: Any) -> Iterator[None]:
     """The example's own langgraph.json beside the configuration of these tests."""
     folder = settings.CONFIG_FILE.parent
     for file in (*EXAMPLE.glob("*.py"), EXAMPLE / "langgraph.json"):
         shutil.copy(file, folder)
-    registry.forget()
     yield
     (folder / "langgraph.json").unlink()
-    registry.forget()
 
 
-async def ran(web: WebServer, key: str) -> tuple[int, str, str]:
+@pytest.fixture(autouse=True)
+async def agents(registered: None, anna: Caller) -> None:
+    await until_offered(anna, "researcher")
+
+
+async def ran(web: WebProcess, key: str) -> tuple[int, str, str]:
     """Exit code, output and errors of the program in the example's folder."""
     mine = {
         name: value for name, value in os.environ.items() if name not in {"EXAMPLE_MODEL", "DJANGO_SETTINGS_MODULE"}
@@ -80,7 +83,7 @@ async def ran(web: WebServer, key: str) -> tuple[int, str, str]:
     return process.returncode, out.decode(), err.decode()
 
 
-async def test_the_supervisor_hands_its_work_to_agents_of_this_platform(web: WebServer, anna: Caller, bert: Caller):
+async def test_the_supervisor_hands_its_work_to_agents_of_this_platform(web: WebProcess, anna: Caller, bert: Caller):
     code, out, err = await ran(web, anna.key)
     assert code == 0, err
     told = json.loads(out)
@@ -96,7 +99,7 @@ async def test_the_supervisor_hands_its_work_to_agents_of_this_platform(web: Web
             await bert.sdk.threads.get(task["thread_id"])
 
 
-async def test_without_a_good_key_nothing_is_started(web: WebServer, anna: Caller):
+async def test_without_a_good_key_nothing_is_started(web: WebProcess, anna: Caller):
     code, out, err = await ran(web, "not-a-key")
     assert (code, json.loads(out)["tasks"]) == (0, {}), err
     assert "the API key is not valid" in err

@@ -13,7 +13,7 @@ from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEnti
 
 from runs.assistant_ids import assistant_id
 from subagents import registry
-from tests.runs.wire.callers import in_database
+from tests.runs.wire.callers import in_database, until_offered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,8 +65,8 @@ LANGGRAPH_NAMESPACE = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
 ASKED = {"messages": [{"role": "user", "content": "Write to Ada."}]}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def letters(model: Any) -> Iterator[None]:
+@pytest.fixture(scope="module")
+def registered(model: Any) -> Iterator[None]:
     """A graph named `letters`, registered beside the configuration of these tests."""
     folder = settings.CONFIG_FILE.parent
     (folder / "letters.py").write_text(dedent(SOURCE), encoding="utf-8")
@@ -75,10 +75,13 @@ def letters(model: Any) -> Iterator[None]:
     letters = "./letters.py:graph"
     graphs = {"letters": letters, "NightLetters": letters, "post": "./post.py:graph"}
     file.write_text(json.dumps({"dependencies": ["."], "graphs": graphs}), encoding="utf-8")
-    registry.forget()
     yield
     file.unlink()
-    registry.forget()
+
+
+@pytest.fixture(autouse=True)
+async def letters(registered: None, anna: Caller) -> None:
+    await until_offered(anna, "letters")
 
 
 async def interrupted(caller: Caller) -> str:

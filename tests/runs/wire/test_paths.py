@@ -11,7 +11,7 @@ from tests.runs.wire.test_access import in_shape
 
 if TYPE_CHECKING:
     from tests.runs.wire.callers import Caller
-    from tests.runs.wire.serving import WebServer
+    from tests.runs.wire.processes import WebProcess
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 
@@ -86,7 +86,7 @@ async def test_a_thread_is_named_by_a_uuid_only(anna: Caller, method: str, path:
 
 @pytest.mark.parametrize(("method", "path", "body", "scope"), OF_A_THREAD + OTHERS, ids=names(OF_A_THREAD + OTHERS))
 async def test_every_path_wants_a_key_that_may_do_this(
-    web: WebServer, anna: Caller, method: str, path: str, body: Any, scope: str
+    web: WebProcess, anna: Caller, method: str, path: str, body: Any, scope: str
 ):
     thread_id = await anna.thread()
     place = path.format(t=unknown_id() if scope == "stream" else thread_id)

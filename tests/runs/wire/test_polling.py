@@ -12,7 +12,7 @@ from tests.scripted_model import scripts
 
 if TYPE_CHECKING:
     from tests.runs.wire.callers import Caller
-    from tests.runs.wire.serving import WebServer
+    from tests.runs.wire.processes import WebProcess
     from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "worker")
@@ -53,12 +53,12 @@ async def test_once_anybody_has_seen_the_end_nobody_sees_the_run_at_work_any_mor
 @pytest.mark.parametrize("route", ["", "/wait", "/stream"])
 async def test_what_may_not_wait_is_refused_on_every_way_in(anna: Caller, model: ScriptedModel, route: str):
     thread_id = await anna.thread()
-    first = await anna.sdk.runs.create(thread_id, **asks(scripts.gated("busy")[1]))
+    first = await anna.sdk.runs.create(thread_id, **asks(scripts.gated(f"busy{route}")[1]))
     body = asks(scripts.instant()[1], multitask_strategy="reject")
     assert (await anna.post(f"/threads/{thread_id}/runs{route}", body)).status_code == 409
     odd = asks(scripts.instant()[1], multitask_strategy="sideways")
     assert (await anna.post(f"/threads/{thread_id}/runs{route}", odd)).status_code == 422
-    model.open_gate("busy")
+    model.open_gate(f"busy{route}")
     await anna.sdk.runs.join(thread_id, first["run_id"])
     assert [run["run_id"] for run in await anna.sdk.runs.list(thread_id)] == [first["run_id"]]
 
@@ -87,7 +87,7 @@ async def test_what_may_wait_or_interrupt_does_so_on_every_way_in(
 
 
 async def test_of_many_who_ask_at_once_each_sees_what_its_own_key_may_see(
-    anna: Caller, bert: Caller, web: WebServer, model: ScriptedModel
+    anna: Caller, bert: Caller, web: WebProcess, model: ScriptedModel
 ):
     hers, his = await anna.thread(), await bert.thread()
     ready = asks(scripts.instant()[1])

@@ -11,7 +11,7 @@ from langgraph_sdk.errors import NotFoundError
 
 from runs import clock, temporary
 from runs.models import Run, Thread
-from tests.runs.wire.callers import asks, caller_at, contents, events_of, in_database, make_caller, said
+from tests.runs.wire.callers import asks, caller_at, contents, events_of, in_database, said
 from tests.scripted_model import scripts
 
 if TYPE_CHECKING:
@@ -88,27 +88,6 @@ async def test_a_batch_starts_all_of_its_runs(anna: Caller):
     runs: Any = await anna.sdk.runs.create_batch(payloads)
     ended = [await anna.sdk.runs.join(run["thread_id"], run["run_id"]) for run in runs]
     assert [contents(values)[-1] for values in ended] == texts
-
-
-async def test_of_a_batch_that_is_too_much_nothing_is_started(web: Any, monkeypatch: pytest.MonkeyPatch):
-    caller = await make_caller(web.url)
-    monkeypatch.setattr("subagents.registry.current", await in_database(_with_room_for, 2))
-    body = [asks(scripts.gated("never")[1]) for _ in range(3)]
-    answer = await caller.post("/runs/batch", body)
-    assert (answer.status_code, answer.json()["code"]) == (429, "too_many_pending")
-    assert await in_database(Thread.objects.filter(owner=caller.user).count) == 0
-    await caller.close()
-
-
-def _with_room_for(most: int) -> Callable[..., Any]:
-    from dataclasses import replace
-
-    from subagents import registry
-
-    now = registry.current()
-    runs = now.config.runs.model_copy(update={"max_pending_per_owner": most})
-    small = replace(now, config=now.config.model_copy(update={"runs": runs}))
-    return lambda **_options: small
 
 
 @pytest.mark.parametrize("body", [[], {}, [5], "x", [asks("x")] * 101], ids=["none", "object", "number", "text", "101"])

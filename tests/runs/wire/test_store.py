@@ -17,7 +17,7 @@ from tests.scripted_model import scripts
 
 if TYPE_CHECKING:
     from tests.runs.wire.callers import Caller
-    from tests.runs.wire.serving import WebServer
+    from tests.runs.wire.processes import WebProcess
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 
@@ -165,7 +165,7 @@ async def test_a_wrong_field_is_named(anna: Caller, method: str, path: str, fiel
 
 
 @pytest.mark.usefixtures("worker", "model")
-async def test_numbers_are_for_administrators_and_count_everybodys_runs(anna: Caller, web: WebServer):
+async def test_numbers_are_for_administrators_and_count_everybodys_runs(anna: Caller, web: WebProcess):
     await anna.sdk.runs.wait(await anna.thread(), "lead_agent", input=said(scripts.says("ok")[1]))
     in_shape(await anna.http.get("/metrics"), 403, "scope_missing")
     admin = await make_caller(web.url, ("admin",))
