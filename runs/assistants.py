@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from runs import agents
 from runs.assistant_ids import assistant_id
+from subagents.definitions import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,6 +56,8 @@ def _leads(now: Registry) -> Iterable[SystemAssistant]:
 
 def _subagents(now: Registry) -> Iterable[SystemAssistant]:
     for name, entry in sorted(now.catalogue.runnable.items()):
+        if entry.source is Source.REMOTE:
+            continue  # whoever wants it asks the server it is on
         definition = entry.definition
         yield SystemAssistant(
             name=name, kind=AssistantKind.SUBAGENT, label=definition.title, description=definition.description

@@ -3,8 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.core.checks import CheckMessage, register
 from django.utils.translation import gettext_lazy as _
+
+from subagents import sealing
 
 
 class SubagentsConfig(AppConfig):
@@ -14,6 +17,7 @@ class SubagentsConfig(AppConfig):
 
     def ready(self) -> None:
         register(_check)
+        sealing.configure(settings.FIELD_KEY)
 
 
 def _check(**kwargs: Any) -> list[CheckMessage]:

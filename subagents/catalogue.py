@@ -136,6 +136,7 @@ def build_catalogue(
     bash: Gate,
     known: Known,
     remarks: Mapping[tuple[Source, str], tuple[Note, ...]] = MappingProxyType({}),
+    unavailable: Mapping[tuple[Source, str], Note] = MappingProxyType({}),
 ) -> Catalogue:
     """Merge the definitions of all sources into one catalogue, sorted by name, then precedence.
 
@@ -143,7 +144,7 @@ def build_catalogue(
     the same source and name. Each comes back exactly once: of those sharing a name the strongest source holds
     it, the others say who shadows them. `subagents.agents.<name>` of `config` changes whichever entry it names;
     `broken_overrides` maps a name to the problems of an override that could not be read; `remarks` are further
-    warnings by (source, name).
+    warnings by (source, name), `unavailable` says which cannot run now, and why.
     Source: product.md §2.2, §2.4.
     """
     unreadable = {(item.source, item.name): item for item in invalid}
@@ -157,6 +158,8 @@ def build_catalogue(
         problems = unreadable[place].problems if place in unreadable else None
         effective, layers = resolve(definition, config)
         state, reason = _state(definition, shadowed_by, problems, bash, overridden_fields(layers))
+        if place in unavailable and state in RUNNABLE:
+            state, reason = State.UNAVAILABLE, unavailable[place]
         entries.append(
             Entry(
                 definition=definition,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from subagents.agent_entries import AgentEntry
     from subagents.catalogue import Entry
+    from subagents.remote_entries import RemoteEntry
 
 _REFUSED = "The whole file is refused, and no earlier good one is known."
 _LAST_GOOD = "The whole file is refused; the last good configuration stays in force."
@@ -44,7 +45,8 @@ def check_subagents(**_kwargs: Any) -> list[CheckMessage]:
     return [
         *(_of_problem(problem) for problem in now.problems),
         *(message for entry in now.catalogue.entries for message in _of_entry(entry)),
-        *(message for agent in now.agents for message in _of_agent(agent)),
+        *(message for agent in now.agents for message in _of_agent(agent, "custom agent")),
+        *(message for remote in now.remotes for message in _of_agent(remote, "remote agent")),
         *(Warning(text, id="subagents.W007") for text in unused_overrides(now)),
     ]
 
@@ -68,9 +70,9 @@ def _of_entry(entry: Entry) -> Iterator[CheckMessage]:
             yield Warning(f"{label}: {warning}", id="subagents.W006")
 
 
-def _of_agent(entry: AgentEntry) -> Iterator[CheckMessage]:
-    label = f"custom agent {entry.name}"
-    if entry.problems:
+def _of_agent(entry: AgentEntry | RemoteEntry, what: str) -> Iterator[CheckMessage]:
+    label = f"{what} {entry.name}"
+    if entry.problems and entry.source is Source.MANAGED:
         yield Warning(f"{label}: {'; '.join(entry.problems)}", id="subagents.W005")
     for warning in entry.warnings:
         yield Warning(f"{label}: {warning}", id="subagents.W006")

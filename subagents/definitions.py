@@ -26,6 +26,7 @@ class Source(StrEnum):
     CONFIG = "config"
     MANAGED = "managed"
     GRAPH = "graph"  # of langgraph.json
+    REMOTE = "remote"  # called over the Agent Protocol, never delegated to
 
 
 PRECEDENCE: Final = {source: rank for rank, source in enumerate(Source)}

@@ -1,18 +1,19 @@
-"""The two kinds of stored definition. Stores, services and edges work on either through this one value."""
+"""The kinds of stored definition. Stores, services and edges work on each through this one value."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from subagents import validation
+from subagents import remote_agents, validation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from subagents.custom_agents import CustomAgent
     from subagents.definitions import Definition
+    from subagents.remote_agents import RemoteAgent
 
 
 class Stored(Protocol):
@@ -47,6 +48,9 @@ class Kind(Generic[Item]):
     fields: tuple[str, ...]
     validate: Callable[[Any], Item]
     to_plain: Callable[[Item], dict[str, object]]
+    # A document as it may be shown; and one that was shown, with what was not shown put in again from what is stored.
+    shown: Callable[[Mapping[str, Any]], dict[str, Any]] = dict
+    completed: Callable[[Mapping[str, Any], Item | None], Mapping[str, Any]] = lambda document, before: document
 
 
 SUBAGENT: Final[Kind[Definition]] = Kind(
@@ -65,4 +69,14 @@ AGENT: Final[Kind[CustomAgent]] = Kind(
     validate=validation.validate_agent,
     to_plain=validation.agent_to_plain,
 )
-KINDS: Final[tuple[Kind[Any], ...]] = (SUBAGENT, AGENT)
+REMOTE: Final[Kind[RemoteAgent]] = Kind(
+    name="remote",
+    noun="remote agent",
+    folder="remote-agents",
+    fields=remote_agents.FIELDS,
+    validate=remote_agents.validate_remote,
+    to_plain=remote_agents.to_plain,
+    shown=remote_agents.shown,
+    completed=remote_agents.with_kept_headers,
+)
+KINDS: Final[tuple[Kind[Any], ...]] = (SUBAGENT, AGENT, REMOTE)

@@ -9,15 +9,11 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 
-class StoredDefinition(models.Model):
-    """What rows of both kinds have. `stores.database` is their only writer."""
+class Stored(models.Model):
+    """What rows of every kind have. `stores.database` is their only writer."""
 
     name = models.CharField(_("name"), max_length=64, unique=True)
     display_name = models.CharField(_("display name"), max_length=120, blank=True)
-    system_prompt = models.TextField(_("system prompt"))
-    model = models.CharField(_("model"), max_length=300, default="inherit")
-    tools = models.JSONField(_("tools"), null=True, blank=True)  # null: all; []: none
-    skills = models.JSONField(_("skills"), null=True, blank=True)  # null: all enabled; []: none
     enabled = models.BooleanField(_("enabled"), default=True)
     version = models.PositiveIntegerField(_("version"), default=1)
     created_at = models.DateTimeField(_("created"))
@@ -29,6 +25,18 @@ class StoredDefinition(models.Model):
 
     def __str__(self) -> str:
         return self.display_name or self.name
+
+
+class StoredDefinition(Stored):
+    """What rows of subagents and custom agents have."""
+
+    system_prompt = models.TextField(_("system prompt"))
+    model = models.CharField(_("model"), max_length=300, default="inherit")
+    tools = models.JSONField(_("tools"), null=True, blank=True)  # null: all; []: none
+    skills = models.JSONField(_("skills"), null=True, blank=True)  # null: all enabled; []: none
+
+    class Meta(Stored.Meta):
+        abstract = True
 
 
 VIEW_PROMPT: Final = "subagents.view_prompt"
@@ -59,6 +67,41 @@ class CustomAgent(StoredDefinition):
     class Meta(StoredDefinition.Meta):
         verbose_name = _("custom agent")
         verbose_name_plural = _("custom agents")
+
+
+class RemoteAgent(Stored):
+    """A remote agent kept in the database."""
+
+    description = models.TextField(_("when to use it"))
+    graph_id = models.CharField(_("graph or assistant"), max_length=300)
+    # Null as documents say it: this deployment.
+    url = models.CharField(_("address"), max_length=2_000, null=True, blank=True)  # noqa: DJ001
+    headers = models.JSONField(_("headers"), default=dict, blank=True)  # values sealed
+    use_env_key = models.JSONField(_("key of the environment"))  # "auto", true or false
+    webhook = models.CharField(_("webhook"), max_length=2_000, null=True, blank=True)  # noqa: DJ001
+    update_strategy = models.CharField(_("when it is updated"), max_length=16, default="interrupt")
+    notify_parent = models.BooleanField(_("tells its parent"), default=True)
+    mode = models.CharField(_("mode"), max_length=16, default="isolated")
+
+    class Meta(Stored.Meta):
+        verbose_name = _("remote agent")
+        verbose_name_plural = _("remote agents")
+
+
+class RemoteContact(models.Model):
+    """The last time a remote agent was spoken to, and what came of it: by its name, whatever its source."""
+
+    name = models.CharField(_("name"), max_length=64, unique=True)
+    at = models.DateTimeField(_("last contact"))
+    fault = models.CharField(max_length=32, blank=True)  # empty: it answered
+    sentence = models.JSONField(default=dict, blank=True)  # the reason, as `engine.reasons.to_plain` says it
+
+    class Meta:
+        verbose_name = _("contact with a remote agent")
+        verbose_name_plural = _("contacts with remote agents")
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Revision(models.Model):

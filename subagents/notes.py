@@ -29,7 +29,14 @@ SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
         "disabled_agent": gettext_noop("Switched off. Nobody can talk to it."),
         "invalid_agent": gettext_noop("Cannot be read. Nobody can talk to it."),
         "no_bash": gettext_noop("Bash cannot run safely here: %(reason)s"),
+        "invalid_remote": gettext_noop("Cannot be read. Nobody can call it."),
+        "unset_variable": gettext_noop("These variables of its headers are not set: %(names)s"),
         # Warnings on an entry that runs all the same.
+        "address_refused": gettext_noop("Its address will be refused: %(reason)s"),
+        "headers_unencrypted": gettext_noop("Its headers go over an unencrypted connection. Use https where you can."),
+        "fork_is_isolated": gettext_noop(
+            "Mode “fork” is read and works like “isolated”: the task text is all it gets."
+        ),
         "unknown_tool": gettext_noop("There is no tool named “%(name)s”. It is ignored."),
         "denied_tool": gettext_noop("A subagent never gets the tool “%(name)s”. It is ignored."),
         "unknown_skill": gettext_noop("There is no skill named “%(name)s”. It is ignored."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from dataclasses import dataclass, field
@@ -20,14 +21,14 @@ from engine.reasons import Reason
 from engine.reasons import gettext_noop as _
 from engine.sandbox.base import Availability
 from engine.tools.names import KNOWN_TOOLS
-from subagents import configuration, graphs, sources
+from subagents import configuration, graphs, remote_entries, sources
 from subagents.agent_entries import AgentEntry, build_agents
 from subagents.builtins import BUILTINS
 from subagents.catalogue import Catalogue, Entry, Gate, Known, State, build_catalogue
 from subagents.definitions import Definition, Source
 from subagents.errors import UnknownAgent
 from subagents.graphs import RegisteredGraphs
-from subagents.kinds import AGENT, KINDS, SUBAGENT, Item, Kind
+from subagents.kinds import AGENT, KINDS, REMOTE, SUBAGENT, Item, Kind
 from subagents.leads import DEFAULT, DEFAULT_LEAD, LeadDefinition, lead_of, lead_of_graph
 from subagents.lint import lint
 from subagents.matching import Refusal, match, refuse
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from engine.sandbox.factory import Provider
     from subagents.custom_agents import CustomAgent
     from subagents.notes import Note
+    from subagents.remote_agents import RemoteAgent
+    from subagents.remote_entries import RemoteEntry
 
 Backend = Literal["db", "file"]
 
@@ -73,6 +76,14 @@ class Registry:
     skills: tuple[str, ...] = ()  # names of those that exist
     agents: tuple[AgentEntry, ...] = ()  # custom agents, by name
     graphs: RegisteredGraphs = field(default_factory=RegisteredGraphs)
+    remotes: tuple[RemoteEntry, ...] = ()  # remote agents of both sources, by name
+
+    def remote(self, name: str) -> RemoteEntry | None:
+        """Return the remote agent that is called under this name now; None for any other callable."""
+        holder = self.catalogue.runnable.get(name)
+        if holder is None or holder.source is not Source.REMOTE:
+            return None
+        return next((entry for entry in self.remotes if entry.name == name and entry.runnable), None)
 
     def lead(self, agent: str) -> LeadDefinition:
         """Return the default lead, an enabled custom agent or a graph. Raises UnknownAgent, also for a broken one.
@@ -164,7 +175,8 @@ class Observer:
         if registry is None or registry.signature != signature:
             subagents = open_store(SUBAGENT, backend).all() if stored else Contents()
             agents = open_store(AGENT, backend).all() if stored else Contents()
-            registry = _build(accepted, subagents, agents, registered, gate, skills, signature)
+            remotes = open_store(REMOTE, backend).all() if stored else Contents()
+            registry = _build(accepted, subagents, agents, remotes, registered, gate, skills, signature)
         self._registry, self._path = registry, path
         self._looked_at = self._clock()
         return registry
@@ -200,23 +212,29 @@ def lead(agent: str, *, now: Registry | None = None) -> LeadDefinition:
 
 
 def resolve_dispatch(
-    name_from_model: object, *, allowed: Sequence[str], now: Registry | None = None
+    name_from_model: object, *, allowed: Sequence[str], now: Registry | None = None, in_background: bool = False
 ) -> Entry | Refusal:
     """Return the entry that a delegation shall run, or the refusal that the model is told.
 
     `allowed` is the run's snapshot; `now` a registry that was looked up just now for several calls of one moment.
+    Remote agents are called `in_background` only.
     State is looked up at this moment: what has been disabled, shadowed, removed or has lost its sandbox since
     is refused. A refusal names permitted subagents only.
     Source: product.md §4.
     """
     catalogue = (now or current(max_age=0)).catalogue
-    permitted = [name for name in dict.fromkeys(allowed) if name in catalogue.runnable]
+    runnable = {
+        name: entry for name, entry in catalogue.runnable.items() if in_background or entry.source is not Source.REMOTE
+    }
+    permitted = [name for name in dict.fromkeys(allowed) if name in runnable]
     meant = match(name_from_model, permitted)
     if isinstance(meant, str):
-        return catalogue.runnable[meant]
+        return runnable[meant]
     once_allowed = match(name_from_model, allowed)
     if isinstance(once_allowed, Refusal):
         return meant
+    if once_allowed in catalogue.runnable:
+        return refuse(name_from_model, permitted, because=f"{once_allowed} works elsewhere: use start_async_task.")
     holder = catalogue.holder(once_allowed)
     why = _UNAVAILABLE.get(holder.state, "") if holder else ""
     return refuse(name_from_model, permitted, because=f"{once_allowed} is not available: {why or 'it is gone.'}")
@@ -235,6 +253,15 @@ def reserved_for(name: str) -> Source | None:
     broken = sources.invalid_definitions(accepted.source.invalid_entries)
     configured = (*accepted.config.subagents.custom_agents, *(item.name for item in broken))
     return Source.CONFIG if name in configured else None
+
+
+def holder_of(name: str) -> Source | None:
+    """Return the source that holds a name which a remote agent may not take, readable or not."""
+    now = current(max_age=0)
+    holder = now.catalogue.holder(name)
+    if holder is not None and holder.source is not Source.REMOTE:
+        return holder.source
+    return next((Source.CONFIG for one in now.remotes if one.name == name and one.source is Source.CONFIG), None)
 
 
 def open_store(kind: Kind[Item], backend: Backend) -> Store[Item]:
@@ -270,6 +297,7 @@ def _build(
     accepted: configuration.Accepted,
     subagents: Contents[Definition],
     agents: Contents[CustomAgent],
+    remotes: Contents[RemoteAgent],
     registered: RegisteredGraphs,
     gate: Gate,
     skills: tuple[str, ...],
@@ -282,15 +310,28 @@ def _build(
         models=tuple(model.name for model in config.models),
         skills=skills,
     )
-    definitions = (*BUILTINS, *sources.config_definitions(config), *subagents.items, *registered.definitions)
+    remote = remote_entries.remote_entries(config, invalid, remotes.items, remotes.invalid, os.environ)
+    definitions = (
+        *BUILTINS,
+        *sources.config_definitions(config),
+        *subagents.items,
+        *registered.definitions,
+        *remote_entries.definitions(remote),
+    )
     catalogue = build_catalogue(
         definitions,
         config,
-        invalid=(*sources.invalid_definitions(invalid), *subagents.invalid, *registered.invalid),
+        invalid=(
+            *sources.invalid_definitions(invalid),
+            *subagents.invalid,
+            *registered.invalid,
+            *remote_entries.invalid(remote),
+        ),
         broken_overrides=sources.broken_overrides(invalid),
         bash=gate,
         known=known,
         remarks=_remarks(definitions),
+        unavailable=remote_entries.unavailable(remote),
     )
     return Registry(
         config=config,
@@ -305,6 +346,7 @@ def _build(
         skills=skills,
         agents=build_agents(agents.items, agents.invalid, catalogue, known),
         graphs=registered,
+        remotes=remote_entries.in_catalogue(remote, catalogue),
     )
 
 
@@ -326,7 +368,6 @@ def _unsupported(config: Config, path: Path) -> tuple[Problem, ...]:
     asked: dict[str, bool] = {
         "tools": bool(config.tools),
         "mcp_servers": bool(config.mcp_servers),
-        "async_subagents": bool(config.async_subagents),
         "acp_agents": bool(config.acp_agents),
     }
     message = Reason(_("this has no effect in this version yet"))

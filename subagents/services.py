@@ -17,7 +17,7 @@ from subagents.actor import Actor
 from subagents.copying import copied
 from subagents.errors import InvalidDefinition, NameTaken, NotFound, ReadOnly, StaleVersion, SubagentsError
 from subagents.history import Action
-from subagents.kinds import SUBAGENT
+from subagents.kinds import AGENT, SUBAGENT
 from subagents.scope import ScopeKind
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from subagents.agent_entries import AgentEntry
     from subagents.catalogue import Entry
     from subagents.custom_agents import CustomAgent
+    from subagents.definitions import Source
     from subagents.kinds import Item, Kind
     from subagents.models import Revision
     from subagents.stores.base import Found, Store
@@ -54,10 +55,9 @@ def create(kind: Kind[Item], document: Mapping[str, object], *, actor: Actor) ->
     """
     item = kind.validate(document)
     with _writing(kind) as store:
-        if kind is SUBAGENT:
-            holder = registry.reserved_for(item.name)
-            if holder is not None:
-                raise NameTaken(item.name, holder)
+        holder = _holder(kind, item.name)
+        if holder is not None:
+            raise NameTaken(item.name, holder)
         stored = store.put(item, expected_version=None)
         _note(kind, stored, Action.CREATED, fields=(), actor=actor)
     return stored
@@ -160,10 +160,17 @@ def _stored(kind: Kind[Item], store: Store[Item], name: str) -> Found[Item]:
     found = store.find(name)
     if found is not None:
         return found
-    holder = registry.reserved_for(name) if kind is SUBAGENT else None
+    holder = _holder(kind, name)
     if holder is not None:
         raise ReadOnly(name, holder)
     raise NotFound(name, noun=kind.noun)
+
+
+def _holder(kind: Kind[Any], name: str) -> Source | None:
+    """The stronger source that holds the name. Custom agents share theirs with nobody."""
+    if kind is AGENT:
+        return None
+    return registry.reserved_for(name) if kind is SUBAGENT else registry.holder_of(name)
 
 
 def _readable(found: Found[Item]) -> Item:
@@ -181,7 +188,7 @@ def _save(
     found: Found[Item],
     actor: Actor,
 ) -> Item:
-    item = kind.validate(document)
+    item = kind.validate(kind.completed(document, found.item))
     if item.name != name:
         raise InvalidDefinition([("name", Reason(_("the name of a definition cannot be changed")))])
     before = found.item

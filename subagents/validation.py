@@ -67,7 +67,7 @@ def validate_definition(written: object, *, source: Source = Source.MANAGED) -> 
     as they are or refused. Raises InvalidDefinition with every fault. The rules are those of config.yaml.
     Source: product.md §2.
     """
-    name, config = _validated(written, CustomAgentConfig, what=_("expected an object with the fields of a subagent"))
+    name, config = validated(written, CustomAgentConfig, what=_("expected an object with the fields of a subagent"))
     return from_config_entry(name, config, source=source)
 
 
@@ -77,12 +77,12 @@ def validate_agent(written: object) -> CustomAgent:
     The same rules as for subagents. Names in `allowed_subagents` need not exist; those that can be the name of
     a subagent are normalised. Raises InvalidDefinition with every fault. Source: product.md §4.
     """
-    name, said = _validated(written, AgentDocument, what=_NO_AGENT, reserved=_RESERVED)
+    name, said = validated(written, AgentDocument, what=_NO_AGENT, reserved=_RESERVED)
     fields = {field: getattr(said, field) for field in AgentDocument.model_fields if field != "allowed_subagents"}
     return CustomAgent(name=name, scope=scope_of(said.allowed_subagents), **fields)
 
 
-def _validated(written: object, schema: type[_Schema], *, what: str, reserved: str = "") -> tuple[str, _Schema]:
+def validated(written: object, schema: type[_Schema], *, what: str, reserved: str = "") -> tuple[str, _Schema]:
     """Return the normalised name and the other fields. Raises InvalidDefinition with every fault."""
     if not isinstance(written, Mapping):
         raise InvalidDefinition([("", Reason(what))])

@@ -22,6 +22,7 @@ SOURCES: Final = {
     Source.CONFIG: pgettext_lazy("source of a subagent", "config.yaml"),
     Source.MANAGED: pgettext_lazy("source of a subagent", "Managed"),
     Source.GRAPH: pgettext_lazy("source of a subagent", "Graph"),
+    Source.REMOTE: pgettext_lazy("source of a subagent", "Remote"),
 }
 STATES: Final = {
     State.ACTIVE: pgettext_lazy("state of a subagent", "Active"),

@@ -169,7 +169,8 @@ class EnvKeyPolicy(StrEnum):
     NEVER = "never"
 
 
-def _env_key_policy(value: object) -> EnvKeyPolicy:
+def env_key_policy(value: object) -> EnvKeyPolicy:
+    """The policy that `auto`, true or false says. Raises Expected for anything else."""
     if isinstance(value, EnvKeyPolicy):
         return value
     if isinstance(value, bool):
@@ -190,7 +191,7 @@ class RemoteAgentConfig(Section):
     graph_id: Line
     url: HttpUrl | None = None
     headers: Headers
-    use_env_key: Annotated[EnvKeyPolicy, BeforeValidator(_env_key_policy)] = EnvKeyPolicy.AUTO
+    use_env_key: Annotated[EnvKeyPolicy, BeforeValidator(env_key_policy)] = EnvKeyPolicy.AUTO
     webhook: HttpUrl | None = None
     update_strategy: Literal["interrupt", "enqueue"] = "interrupt"
     notify_parent: Flag = True

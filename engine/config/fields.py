@@ -86,7 +86,9 @@ def _number(minimum: float, maximum: float, *, above_minimum: bool = False) -> B
     return BeforeValidator(check)
 
 
-def _text(maximum: int, *, may_be_empty: bool = False) -> BeforeValidator:
+def text(maximum: int, *, may_be_empty: bool = False) -> BeforeValidator:
+    """Text of at most so many characters."""
+
     def check(value: object) -> str:
         if isinstance(value, bool | int | float):
             raise Expected(_("expected text in quotes, got %(got)s"))
@@ -194,23 +196,23 @@ Delegations = Annotated[int, _whole(1, 50)]
 Fraction = Annotated[float, _number(0, 1, above_minimum=True)]
 Temperature = Annotated[float, _number(0, 2)]
 Price = Annotated[float, _number(0, 1_000_000)]
-Line = Annotated[str, _text(300)]
-Label = Annotated[str, _text(120, may_be_empty=True)]
-Note = Annotated[str, _text(2_000, may_be_empty=True)]
-Description = Annotated[str, _text(2_000)]
-Prompt = Annotated[str, _text(200_000)]
-Words = Annotated[str, _text(10_000, may_be_empty=True)]
-FilePath = Annotated[str, _text(4_000)]
+Line = Annotated[str, text(300)]
+Label = Annotated[str, text(120, may_be_empty=True)]
+Note = Annotated[str, text(2_000, may_be_empty=True)]
+Description = Annotated[str, text(2_000)]
+Prompt = Annotated[str, text(200_000)]
+Words = Annotated[str, text(10_000, may_be_empty=True)]
+FilePath = Annotated[str, text(4_000)]
 SubagentName = Annotated[str, _named(names.normalise_name)]
 LabelName = Annotated[str, _named(names.label_name)]
 # pydantic runs the last-written before-validator first.
-Use = Annotated[str, BeforeValidator(_use), _text(300)]
-HttpUrl = Annotated[str, BeforeValidator(_http_url), _text(2_000)]
-HttpUrlOrVariable = Annotated[str, BeforeValidator(_http_url_or_variable), _text(2_000)]
-HostOrNetwork = Annotated[str, BeforeValidator(_host_or_network), _text(300)]
-HeaderName = Annotated[str, BeforeValidator(_header_name), _text(200)]
-HeaderValue = Annotated[str, BeforeValidator(_header_value), _text(8_000, may_be_empty=True)]
-EnvironmentName = Annotated[str, BeforeValidator(_environment_name), _text(200)]
+Use = Annotated[str, BeforeValidator(_use), text(300)]
+HttpUrl = Annotated[str, BeforeValidator(_http_url), text(2_000)]
+HttpUrlOrVariable = Annotated[str, BeforeValidator(_http_url_or_variable), text(2_000)]
+HostOrNetwork = Annotated[str, BeforeValidator(_host_or_network), text(300)]
+HeaderName = Annotated[str, BeforeValidator(_header_name), text(200)]
+HeaderValue = Annotated[str, BeforeValidator(_header_value), text(8_000, may_be_empty=True)]
+EnvironmentName = Annotated[str, BeforeValidator(_environment_name), text(200)]
 # What may hold a secret is left out of every repr.
 Headers = Annotated[Mapping[HeaderName, HeaderValue], Field(default_factory=dict, repr=False)]
 Environment = Annotated[Mapping[EnvironmentName, Words], Field(default_factory=dict, repr=False)]

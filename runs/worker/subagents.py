@@ -12,6 +12,7 @@ from engine.tools.registry import allowed_tools, tool_names
 from runs.raising import with_raised
 from runs.worker.leads import narrowed, resolved, token_limit, tree_limit
 from subagents import registry
+from subagents.definitions import Source
 from subagents.errors import UnknownAgent
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ def subagent_called_directly(run: Run, now: Registry) -> Entry | None:
     try:
         now.lead(run.agent)
     except UnknownAgent:
-        return now.catalogue.runnable.get(run.agent)
+        entry = now.catalogue.runnable.get(run.agent)
+        return None if entry is None or entry.source is Source.REMOTE else entry
     return None
 
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from subagents.agent_entries import AgentEntry
     from subagents.catalogue import Entry
-    from subagents.models import CustomAgent, ManagedSubagent, StoredDefinition
+    from subagents.models import CustomAgent, ManagedSubagent, Stored
+    from subagents.remote_entries import RemoteEntry
 
-_Model = TypeVar("_Model", bound="StoredDefinition")
+_Model = TypeVar("_Model", bound="Stored")
 
 
-def row(model: type[_Model], entry: Entry | AgentEntry) -> _Model:
+def row(model: type[_Model], entry: Entry | AgentEntry | RemoteEntry) -> _Model:
     """Return an instance that stands for the entry: its primary key is the entry's address. Never save it."""
     item = entry.item
     instance = model(name=item.name, display_name=item.display_name)
@@ -31,6 +32,6 @@ def agent_entry_of(instance: CustomAgent) -> AgentEntry:
     return entry
 
 
-def any_entry_of(instance: Any) -> Entry | AgentEntry:
-    entry: Entry | AgentEntry = instance.entry
+def any_entry_of(instance: Any) -> Entry | AgentEntry | RemoteEntry:
+    entry: Entry | AgentEntry | RemoteEntry = instance.entry
     return entry

@@ -16,16 +16,20 @@ from engine.text import clean
 from subagents.catalogue import Invalid
 from subagents.definitions import Source
 from subagents.errors import InvalidDefinition, NameTaken, NotFound, StaleVersion
-from subagents.kinds import AGENT, SUBAGENT, Item, Kind
-from subagents.models import CustomAgent, ManagedSubagent, Revision
+from subagents.kinds import AGENT, REMOTE, SUBAGENT, Item, Kind
+from subagents.models import CustomAgent, ManagedSubagent, RemoteAgent, Revision
 from subagents.stores.base import Contents, Found
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-    from subagents.models import StoredDefinition
+    from subagents.models import Stored
 
-MODELS: Final[dict[str, type[StoredDefinition]]] = {SUBAGENT.name: ManagedSubagent, AGENT.name: CustomAgent}
+MODELS: Final[dict[str, type[Stored]]] = {
+    SUBAGENT.name: ManagedSubagent,
+    AGENT.name: CustomAgent,
+    REMOTE.name: RemoteAgent,
+}
 
 
 class DatabaseStore(Generic[Item]):
@@ -96,7 +100,7 @@ class DatabaseStore(Generic[Item]):
         current = self._named(name).values_list("version", flat=True).first()
         return StaleVersion(name, expected=expected_version, current=None if current is None else str(current))
 
-    def _found(self, row: StoredDefinition) -> Found[Item]:
+    def _found(self, row: Stored) -> Found[Item]:
         version, document = str(row.version), self._document(row)
         try:
             return Found(version=version, document=document, item=self._item(row))
@@ -104,10 +108,10 @@ class DatabaseStore(Generic[Item]):
             broken = Invalid(source=Source.MANAGED, name=row.name, problems=refused.reasons, version=version)
             return Found(version=version, document=document, invalid=broken)
 
-    def _document(self, row: StoredDefinition) -> dict[str, object]:
+    def _document(self, row: Stored) -> dict[str, object]:
         return {field: getattr(row, field) for field in self._kind.fields}
 
-    def _item(self, row: StoredDefinition) -> Item:
+    def _item(self, row: Stored) -> Item:
         item = self._kind.validate(self._document(row))
         if item.name != row.name:
             sentence = _("expected %(name)s, the normalised spelling")

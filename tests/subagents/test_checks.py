@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from subagents.checks import check_subagents
-from subagents.kinds import AGENT
+from subagents.kinds import AGENT, SUBAGENT
 from subagents.models import ConfigSnapshot
 from subagents.registry import Observer
 from subagents.services import Actor, create
@@ -101,8 +101,8 @@ def test_custom_agents_with_names_that_lead_nowhere_are_warned_about(managed: Sa
 def test_broken_rows_of_either_kind_are_warned_about(managed: SaveManaged):
     managed("scout", description="Finds sources on the web and names them.")
     create(AGENT, {"name": "boss", "system_prompt": "Lead."}, actor=TESTER)
-    for model in MODELS.values():
-        model._default_manager.update(tools="bash", version=2)
+    for kind in (SUBAGENT, AGENT):
+        MODELS[kind.name]._default_manager.update(tools="bash", version=2)
     assert [message.partition(": ")[0] for message in found()["subagents.W005"]] == [
         "managed subagent scout",
         "custom agent boss",

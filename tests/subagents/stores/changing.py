@@ -9,7 +9,7 @@ import pytest
 from django.db.models import F
 
 from subagents import services
-from subagents.kinds import KINDS
+from subagents.kinds import AGENT, SUBAGENT
 from subagents.services import Actor
 from subagents.stores.database import MODELS
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TESTER = Actor(label="test")
 
 only_files = pytest.mark.parametrize("backend", ["file"])
-both_kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+both_kinds = pytest.mark.parametrize("kind", (SUBAGENT, AGENT), ids=lambda kind: kind.name)
 
 
 def document(name: str = "scout", **fields: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from subagents.definitions import Source
 from subagents.errors import InvalidDefinition, NameTaken, NotFound, StaleVersion
-from subagents.kinds import KINDS, SUBAGENT, Kind
+from subagents.kinds import KINDS, REMOTE, SUBAGENT, Kind
 from subagents.models import ManagedSubagent
 from subagents.registry import open_store
 from subagents.stores.base import Contents, Found, Store
@@ -31,19 +31,22 @@ def store(kind: Kind[Any], backend: Backend) -> Store[Any]:
 
 
 def item(kind: Kind[Any], name: str = "scout", **fields: Any) -> Any:
-    return kind.validate({"name": name, "description": "Finds.", "system_prompt": "Look.", **fields})
+    own = {"graph_id": "g"} if kind is REMOTE else {"system_prompt": "Look."}
+    return kind.validate({"name": name, "description": "Finds.", **own, **fields})
 
 
-RICH: dict[str, Any] = {
-    "display_name": "Späher 侦察",
-    "system_prompt": "{{ x }} %s {y} <b>\r\n",
-    "tools": [],
-    "skills": ["a"],
-    "enabled": False,
-}
+RICH: dict[str, Any] = {"display_name": "Späher 侦察", "enabled": False}
+_PROMPTED: dict[str, Any] = {"system_prompt": "{{ x }} %s {y} <b>\r\n", "tools": [], "skills": ["a"]}
 RICH_OF: dict[str, dict[str, Any]] = {
-    "subagent": {"disallowed_tools": ["bash"], "token_budget": {"max_tokens": 5000}, "max_turns": 7},
-    "agent": {"subagent_enabled": False, "allowed_subagents": ["scout", "nobody"]},
+    "subagent": {**_PROMPTED, "disallowed_tools": ["bash"], "token_budget": {"max_tokens": 5000}, "max_turns": 7},
+    "agent": {**_PROMPTED, "subagent_enabled": False, "allowed_subagents": ["scout", "nobody"]},
+    "remote": {
+        "url": "https://agents.example/x",
+        "headers": {"Authorization": "Bearer a"},
+        "use_env_key": False,
+        "webhook": "https://hooks.example",
+        "update_strategy": "enqueue",
+    },
 }
 
 
