@@ -31,6 +31,7 @@ _GROUPS = ((_("Operate"), ("runs", "django_q")), (_("Configure"), ("subagents",)
 _ICONS = {
     "managedsubagent": "account_tree",
     "customagent": "face",
+    "remoteagent": "cloud",
     "thread": "forum",
     "run": "play_circle",
     "workerheartbeat": "memory",

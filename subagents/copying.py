@@ -8,6 +8,8 @@ from engine.config.names import NAME_MAX_LENGTH, normalise_name
 from subagents.agent_entries import AgentEntry
 from subagents.builtins import DEFAULT_MAX_TURNS
 from subagents.layers import BUDGET_FIELDS, DEFAULT
+from subagents.remote_agents import to_plain as remote_to_plain
+from subagents.remote_entries import RemoteEntry
 from subagents.validation import agent_to_plain, to_plain
 
 if TYPE_CHECKING:
@@ -20,13 +22,17 @@ if TYPE_CHECKING:
 _GLOBAL = ("subagents.timeout_seconds", "subagents.max_turns", "subagents.token_budget")
 
 
-def copied(entry: Entry | AgentEntry, now: Registry) -> dict[str, object]:
+def copied(entry: Entry | AgentEntry | RemoteEntry, now: Registry) -> dict[str, object]:
     """Return the entry's effective values as a document under a free name.
 
     A value that a managed definition would get from the same global setting or default anyway is left unsaid.
     """
     if isinstance(entry, AgentEntry):
         return {**agent_to_plain(entry.agent), "name": _free_name(entry.name, {each.name for each in now.agents})}
+    if isinstance(entry, RemoteEntry):
+        # Without its headers: a secret goes where somebody who knows it puts it.
+        taken = {each.name for each in now.catalogue.entries}
+        return {**remote_to_plain(entry.agent), "headers": {}, "name": _free_name(entry.name, taken)}
     effective = entry.effective
     said_turns = not _is_shared(entry.layers["max_turns"][0]) or effective.max_turns != _shared_turns(entry)
     budget = {

@@ -12,26 +12,27 @@ if TYPE_CHECKING:
 
     from subagents.agent_entries import AgentEntry
     from subagents.catalogue import Entry
+    from subagents.remote_entries import RemoteEntry
     from subagents.usage import Use
 
-_Entry = TypeVar("_Entry", "Entry", "AgentEntry")
+_Entry = TypeVar("_Entry", "Entry", "AgentEntry", "RemoteEntry")
 
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 # By what a list of entries can be sorted.
-_COMMON: Final[Mapping[str, Callable[[Any], Any]]] = {
+COMMON_ORDERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "name": lambda entry: (entry.item.title.casefold(), entry.name),
     "state": lambda entry: entry.state.value,
     "updated": lambda entry: entry.item.updated_at or _LONG_AGO,
 }
 ORDERS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **_COMMON,
+    **COMMON_ORDERS,
     "source": lambda entry: PRECEDENCE[entry.source],
     "limits": lambda entry: (entry.effective.max_turns, entry.effective.timeout_seconds),
     "model": lambda entry: entry.effective.model,
 }
 AGENT_ORDERS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **_COMMON,
+    **COMMON_ORDERS,
     "model": lambda entry: entry.agent.model,
     "scope": lambda entry: len(entry.resolved),
 }
@@ -48,6 +49,6 @@ def search(entries: Iterable[_Entry], query: str) -> list[_Entry]:
     return [entry for entry in entries if all(word in _searched(entry) for word in words)]
 
 
-def _searched(entry: Entry | AgentEntry) -> str:
+def _searched(entry: Entry | AgentEntry | RemoteEntry) -> str:
     item = entry.item
     return f"{item.name}\n{item.display_name}\n{item.description}".casefold()

@@ -71,7 +71,7 @@ def catch_up(kind: Kind[Any], name: str, found: Found[Any]) -> None:
     newest = of(kind, name).first()
     known = newest is not None and newest.action != Action.DELETED and newest.version == found.version
     if not known and found.version is not None:
-        record(kind, name, Action.OUTSIDE, version=found.version, document=found.document, actor=None)
+        record(kind, name, Action.OUTSIDE, version=found.version, document=kind.shown(found.document), actor=None)
 
 
 def changed_fields(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, tuple[object, object]]:

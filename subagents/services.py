@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from subagents.definitions import Source
     from subagents.kinds import Item, Kind
     from subagents.models import Revision
+    from subagents.remote_entries import RemoteEntry
     from subagents.stores.base import Found, Store
 
 __all__ = [
@@ -109,7 +110,8 @@ def delete(kind: Kind[Any], name: str, *, expected_version: str, actor: Actor) -
     with _writing(kind) as store:
         found = _expected(kind, store, name, expected_version)
         history.catch_up(kind, name, found)
-        history.record(kind, name, Action.DELETED, version=expected_version, document=found.document, actor=actor)
+        document = kind.shown(found.document)
+        history.record(kind, name, Action.DELETED, version=expected_version, document=document, actor=actor)
         history.log(kind, name, Action.DELETED, fields=(), actor=actor)
         store.delete(name, expected_version=expected_version)
 
@@ -119,7 +121,7 @@ def revisions(kind: Kind[Any], name: str) -> list[Revision]:
     return list(history.of(kind, name).select_related("author"))
 
 
-def document_of(entry: Entry | AgentEntry) -> dict[str, object]:
+def document_of(entry: Entry | AgentEntry | RemoteEntry) -> dict[str, object]:
     """Return what an entry of any source runs with as a document of a new definition, under a free name.
 
     What it gets from a setting that holds for managed definitions as well stays unsaid, so that the copy goes on

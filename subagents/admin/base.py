@@ -245,6 +245,10 @@ class DefinitionAdmin(_Base):
         """Send to the page of the stored definition of this name."""
         return redirect(f"admin:{self._prefix}_change", history.key_of(name))
 
+    def to_key(self, key: str) -> HttpResponse:
+        """Send to the page of an entry of any source."""
+        return redirect(f"admin:{self._prefix}_change", key)
+
     def none_such(self, request: HttpRequest) -> HttpResponse:
         messages.warning(request, self.texts["none_such"])
         return self.to_list()

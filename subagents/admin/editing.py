@@ -139,7 +139,7 @@ def _shown(
         "warnings": [wording.say(note) for note in entry.warnings],
         "config_refused": now.config_refused,
         "may_read_prompt": may_read_prompt,
-        "prompt": entry.item.system_prompt if may_read_prompt and form is None else "",
+        "prompt": getattr(entry.item, "system_prompt", "") if may_read_prompt and form is None else "",
         "may_delete": page.has_delete_permission(request, row),
         "may_copy": page.has_add_permission(request) and not entry.problems,
         **live.context(now),
@@ -179,7 +179,11 @@ def _repair(page: DefinitionAdmin, request: HttpRequest, now: Registry, entry: A
             return _after(page, request, stored)
     text = ""
     if page.may_read_prompts(request):
-        text = str(raw) if raw is not None else json.dumps(found.document, ensure_ascii=False, indent=2, default=str)
+        text = (
+            str(raw)
+            if raw is not None
+            else json.dumps(page.kind.shown(found.document), ensure_ascii=False, indent=2, default=str)
+        )
     return _shown(page, request, now, entry, form=form, raw=text, is_repair=True)
 
 

@@ -81,6 +81,38 @@ AGENT: Final[dict[str, Any]] = {
     "resolved_subagents": ["researcher"],
     "missing_subagents": [],
 }
+REMOTE_DOCUMENT: Final[dict[str, Any]] = {
+    "name": "coder",
+    "display_name": "Coder",
+    "description": "Writes and reviews code on the machines of the platform team.",
+    "graph_id": "coder",
+    "url": "https://agents.example.com",
+    "headers": {"Authorization": "••••1f3a"},
+    "use_env_key": "auto",
+    "webhook": None,
+    "update_strategy": "interrupt",
+    "notify_parent": True,
+    "mode": "isolated",
+    "enabled": True,
+}
+REMOTE_SENT: Final[dict[str, Any]] = {**REMOTE_DOCUMENT, "headers": {"Authorization": "Bearer 7d1c90aa1f3a"}}
+REMOTE_CHANGES: Final = {"update_strategy": "enqueue", "enabled": False}
+CONTACT: Final = {"at": "2026-01-06T08:00:00Z", "fault": "refused", "detail": "agents.example.com refuses connections."}
+REMOTE: Final[dict[str, Any]] = {
+    "name": "coder",
+    "source": "managed",
+    "state": "active",
+    "reason": None,
+    "warnings": [],
+    "problems": [],
+    "conflict": False,
+    "shadowed_by": None,
+    "editable": True,
+    "version": "1",
+    "updated_at": "2026-01-05T09:30:00Z",
+    "definition": REMOTE_DOCUMENT,
+    "last_contact": CONTACT,
+}
 BULK: Final = {"action": "disable", "names": ["researcher", "bash"]}
 BULK_ANSWER: Final = {
     "results": [

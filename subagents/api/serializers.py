@@ -167,6 +167,67 @@ class Agent(Standing):
     missing_subagents = names(help_text="What it selects and no entry bears.")
 
 
+class RemoteChanges(Shape):
+    """Only the fields that are sent change. `headers` is replaced as a whole; a mask in it keeps what is stored."""
+
+    display_name = serializers.CharField(required=False, max_length=120, allow_blank=True, allow_null=True)
+    description = serializers.CharField(required=False, max_length=2_000, help_text="When the lead should pick it.")
+    graph_id = serializers.CharField(required=False, max_length=300, help_text="A graph's name or an assistant's id.")
+    url = serializers.CharField(
+        required=False, allow_null=True, max_length=2_000, help_text="null: a graph or agent of this deployment."
+    )
+    headers = serializers.DictField(
+        child=serializers.CharField(allow_blank=True),
+        required=False,
+        allow_null=True,
+        help_text="Write-only values: answers hold masks. Another host or port needs them again.",
+    )
+    use_env_key = serializers.JSONField(required=False, allow_null=True, help_text="`auto`, true or false.")
+    webhook = serializers.CharField(required=False, allow_null=True, max_length=2_000)
+    update_strategy = serializers.ChoiceField(
+        choices=[(word, word) for word in ("interrupt", "enqueue")], required=False, allow_null=True
+    )
+    notify_parent = serializers.BooleanField(required=False, allow_null=True)
+    mode = serializers.ChoiceField(
+        choices=[(word, word) for word in ("isolated", "fork")], required=False, allow_null=True
+    )
+    enabled = serializers.BooleanField(required=False, allow_null=True)
+
+
+class RemoteDocument(RemoteChanges):
+    """A whole remote agent. What is left out gets its default."""
+
+    name = serializers.CharField(max_length=64)
+    description = serializers.CharField(max_length=2_000)
+    graph_id = serializers.CharField(max_length=300)
+
+
+class ShownRemoteDocument(RemoteDocument):
+    """The remote agent as its author wrote it, the values of its headers masked."""
+
+
+class RemoteContact(Shape):
+    at = serializers.DateTimeField()
+    fault = serializers.CharField(allow_blank=True, help_text="Empty: it answered. Otherwise a word that stays.")
+    detail = serializers.CharField(allow_blank=True, help_text="What is wrong, in the caller's language.")
+
+
+class Remote(Shape):
+    name = serializers.CharField()
+    source = serializers.ChoiceField(choices=SOURCES)
+    state = serializers.ChoiceField(choices=STATES)
+    reason = Note(allow_null=True, help_text="Why it does not run.")
+    warnings = Note(many=True)
+    problems = names(help_text="Of an entry that cannot be read, each with its place.")
+    conflict = serializers.BooleanField(help_text="A stronger source holds the name; this entry does not run.")
+    shadowed_by = serializers.ChoiceField(choices=SOURCES, allow_null=True)
+    editable = serializers.BooleanField()
+    version = serializers.CharField(allow_null=True, help_text="Opaque. In quotes it is the ETag.")
+    updated_at = serializers.DateTimeField(allow_null=True)
+    definition = ShownRemoteDocument(allow_null=True)
+    last_contact = RemoteContact(allow_null=True)
+
+
 class Page(Shape):
     count = serializers.IntegerField()
     page = serializers.IntegerField()
@@ -181,6 +242,10 @@ class SubagentPage(Page):
 
 class AgentPage(Page):
     results = Agent(many=True)
+
+
+class RemotePage(Page):
+    results = Remote(many=True)
 
 
 class Version(Shape):

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engine.text import clean_json
 from subagents.definitions import Source
-from subagents.kinds import AGENT, SUBAGENT
+from subagents.kinds import AGENT, REMOTE, SUBAGENT
+from subagents.remote_agents import shown as remote_shown
 from subagents.wording import say
 
 if TYPE_CHECKING:
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
     from subagents.layers import Layer
     from subagents.models import Revision
     from subagents.notes import Note
+    from subagents.remote_contacts import Contact
+    from subagents.remote_entries import RemoteEntry
     from subagents.usage import Use
 
 PROMPT: Final = "system_prompt"
+_HIDDEN: Final = frozenset({PROMPT, "unreadable"})
 
 
 def subagent(entry: Entry, *, may_read_prompt: bool, layers: bool = False, use: Use | None = None) -> dict[str, Any]:
@@ -95,6 +99,24 @@ def agent(entry: AgentEntry, *, may_read_prompt: bool, use: Use | None = None) -
     }
 
 
+def remote(entry: RemoteEntry, *, contact: Contact | None = None) -> dict[str, Any]:
+    """One remote agent, the values of its headers masked, with when it was last spoken to."""
+    readable = not entry.problems
+    return {
+        "name": entry.name,
+        "source": entry.source.value,
+        **_standing(entry, may_read_prompt=True),
+        "conflict": entry.shadowed_by is not None,
+        "shadowed_by": entry.shadowed_by and entry.shadowed_by.value,
+        "editable": entry.source is Source.MANAGED,
+        "version": entry.agent.version,
+        "updated_at": entry.agent.updated_at,
+        "definition": REMOTE.shown(REMOTE.to_plain(entry.agent)) if readable else None,
+        "last_contact": contact
+        and {"at": contact.at, "fault": contact.fault, "detail": say(contact.sentence) if contact.sentence else ""},
+    }
+
+
 def revision(row: Revision, *, may_read_prompt: bool) -> dict[str, Any]:
     """One entry of a history with its whole document."""
     return {
@@ -103,14 +125,14 @@ def revision(row: Revision, *, may_read_prompt: bool) -> dict[str, Any]:
         "action": row.action,
         "author": row.author.get_username() if row.author is not None else row.author_label,
         "created_at": row.created_at,
-        "document": _without_prompt(_plain(row.document), may_read_prompt),
+        "document": _without_prompt(remote_shown(_plain(row.document)), may_read_prompt),
     }
 
 
 def changes(found: Mapping[str, Any], *, may_read_prompt: bool) -> dict[str, Any]:
     """What somebody else changed, for whoever was too late; a prompt only for whoever may read it."""
     return {
-        field: (None, None) if field in {PROMPT, "unreadable"} and not may_read_prompt else values
+        field: (None, None) if field == "headers" or (field in _HIDDEN and not may_read_prompt) else values
         for field, values in found.items()
     }
 
@@ -123,7 +145,7 @@ def notes(found: Iterable[Note]) -> list[dict[str, str]]:
     return [{"code": note.code, "detail": say(note)} for note in found]
 
 
-def _standing(entry: Entry | AgentEntry, may_read_prompt: bool) -> dict[str, Any]:
+def _standing(entry: Entry | AgentEntry | RemoteEntry, may_read_prompt: bool) -> dict[str, Any]:
     return {
         "state": entry.state.value,
         "reason": notes([entry.reason])[0] if entry.reason else None,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from subagents.api import agents, subagents
+from subagents.api import agents, remotes, subagents
 
 urlpatterns = [
     path("subagents", subagents.Subagents.as_view()),
@@ -17,4 +17,10 @@ urlpatterns = [
     path("agents/<str:name>", agents.Agent.as_view()),
     path("agents/<str:name>/versions", agents.AgentVersions.as_view()),
     path("agents/<str:name>/versions/<int:number>", agents.AgentVersion.as_view()),
+    path("remote-agents", remotes.Remotes.as_view()),
+    path("remote-agents/bulk", remotes.RemotesBulk.as_view(), {"name": "bulk"}),
+    path("remote-agents/<str:name>", remotes.Remote.as_view()),
+    path("remote-agents/<str:name>/test", remotes.RemoteTrial.as_view()),
+    path("remote-agents/<str:name>/versions", remotes.RemoteVersions.as_view()),
+    path("remote-agents/<str:name>/versions/<int:number>", remotes.RemoteVersion.as_view()),
 ]
