@@ -26,7 +26,6 @@ from subagents.wording import say
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from subagents.remote_contacts import Contact
     from subagents.remote_entries import RemoteEntry
 
 _VIEW = Need(READ, ("subagents.view_remoteagent",))
@@ -61,7 +60,7 @@ class RemotesView(KindView):
     def uses(self, names: list[str]) -> Mapping[str, Any]:
         return remote_contacts.contacts(names)
 
-    def shape(self, entry: RemoteEntry, use: Contact | None) -> dict[str, Any]:
+    def shape(self, entry: RemoteEntry, use: Any) -> dict[str, Any]:
         return shapes.remote(entry, contact=use)
 
     def version_of(self, entry: RemoteEntry) -> str | None:
