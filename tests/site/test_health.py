@@ -49,7 +49,7 @@ def test_readyz_says_that_no_worker_was_seen_within_two_leases(client: Client):
 def test_readyz_says_that_migrations_are_missing(client: Client):
     worker_seen(timedelta())
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM django_migrations WHERE app = 'deerflow_site' AND name LIKE '0002%'")
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'deerflow_site' AND name LIKE '0003%'")
     answer = client.get("/readyz")
     assert answer.status_code == 503
     assert answer.json()["migrations"]["reason"] == "1 migrations are not applied"

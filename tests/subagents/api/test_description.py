@@ -36,7 +36,7 @@ def test_every_operation_has_examples_that_fit_its_schema(path: str, method: str
         assert shown["examples"], path
         for example in shown["examples"].values():
             conforms(example["value"], shown["schema"])
-    if method in {"post", "put", "patch"} and not path.endswith("/cancel"):
+    if method in {"post", "put", "patch"} and not path.endswith(("/cancel", "/test")):
         sent = content(operation["requestBody"])
         for example in sent["examples"].values():
             conforms(example["value"], sent["schema"])
