@@ -157,9 +157,8 @@ def build_catalogue(
         shadowed_by = None if holder is definition.source else holder
         problems = unreadable[place].problems if place in unreadable else None
         effective, layers = resolve(definition, config)
-        state, reason = _state(definition, shadowed_by, problems, bash, overridden_fields(layers))
-        if place in unavailable and state in RUNNABLE:
-            state, reason = State.UNAVAILABLE, unavailable[place]
+        why_not = unavailable.get(place) or _why_no_bash(definition, bash)
+        state, reason = _state(definition, shadowed_by, problems, why_not, overridden_fields(layers))
         entries.append(
             Entry(
                 definition=definition,
@@ -188,7 +187,7 @@ def _state(
     definition: Definition,
     shadowed_by: Source | None,
     problems: tuple[str, ...] | None,
-    bash: Gate,
+    why_not: Note | None,
     overridden: Collection[str],
 ) -> tuple[State, Note | None]:
     if problems is not None:
@@ -197,9 +196,14 @@ def _state(
         return State.SHADOWED, note("shadowed", source=shadowed_by.value)
     if not definition.enabled:
         return State.DISABLED, note("disabled")
-    if definition.source is Source.BUILTIN and definition.name == BASH and not bash.ok:
-        return State.UNAVAILABLE, note("no_bash", reason=bash.reason)
+    if why_not is not None:
+        return State.UNAVAILABLE, why_not
     return (State.OVERRIDDEN if overridden else State.ACTIVE), None
+
+
+def _why_no_bash(definition: Definition, bash: Gate) -> Note | None:
+    is_bash = definition.source is Source.BUILTIN and definition.name == BASH
+    return note("no_bash", reason=bash.reason) if is_bash and not bash.ok else None
 
 
 def _warnings(

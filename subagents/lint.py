@@ -12,11 +12,14 @@ from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from engine.text import shorten
+from subagents.definitions import Source
 from subagents.notes import Note, note
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
     from typing import TypeVar
+
+    from subagents.definitions import Definition
 
     Key = TypeVar("Key", bound=Hashable)
 
@@ -139,3 +142,16 @@ def _words(text: str) -> frozenset[str]:
     lowered = text.casefold()
     pairs = (run[i : i + 2] for run in _CHINESE.findall(lowered) for i in range(max(1, len(run) - 1)))
     return frozenset((*_WORD.findall(_CHINESE.sub(" ", lowered)), *pairs))
+
+
+def remarks(definitions: Sequence[Definition]) -> dict[tuple[Source, str], tuple[Note, ...]]:
+    """Return what could be better about descriptions, by (source, name). Ours are only what others are held against."""
+    by_name: dict[str, Definition] = {}
+    for definition in definitions:
+        by_name.setdefault(definition.name, definition)  # one that is shadowed may well say what its stronger says
+    found = lint({name: definition.description for name, definition in by_name.items()})
+    return {
+        (by_name[name].source, name): notes
+        for name, notes in found.items()
+        if by_name[name].source is not Source.BUILTIN
+    }

@@ -30,7 +30,7 @@ from subagents.errors import UnknownAgent
 from subagents.graphs import RegisteredGraphs
 from subagents.kinds import AGENT, KINDS, REMOTE, SUBAGENT, Item, Kind
 from subagents.leads import DEFAULT, DEFAULT_LEAD, LeadDefinition, lead_of, lead_of_graph
-from subagents.lint import lint
+from subagents.lint import remarks
 from subagents.matching import Refusal, match, refuse
 from subagents.stores.base import Contents, Store
 from subagents.stores.database import MODELS, DatabaseStore, signatures
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from engine.sandbox.base import Sandbox
     from engine.sandbox.factory import Provider
     from subagents.custom_agents import CustomAgent
-    from subagents.notes import Note
     from subagents.remote_agents import RemoteAgent
     from subagents.remote_entries import RemoteEntry
 
@@ -304,12 +303,7 @@ def _build(
     signature: str,
 ) -> Registry:
     config, invalid = accepted.config, accepted.source.invalid_entries
-    known = Known(
-        # What MCP servers offer is known only to whoever has connected to them.
-        tools=None if config.mcp_servers else (*KNOWN_TOOLS, *(tool.name for tool in config.tools)),
-        models=tuple(model.name for model in config.models),
-        skills=skills,
-    )
+    known = _known(config, skills)
     remote = remote_entries.remote_entries(config, invalid, remotes.items, remotes.invalid, os.environ)
     definitions = (
         *BUILTINS,
@@ -330,7 +324,7 @@ def _build(
         broken_overrides=sources.broken_overrides(invalid),
         bash=gate,
         known=known,
-        remarks=_remarks(definitions),
+        remarks=remarks(definitions),
         unavailable=remote_entries.unavailable(remote),
     )
     return Registry(
@@ -350,17 +344,13 @@ def _build(
     )
 
 
-def _remarks(definitions: Sequence[Definition]) -> dict[tuple[Source, str], tuple[Note, ...]]:
-    """Return what could be better about descriptions, by (source, name). Ours are only what others are held against."""
-    by_name: dict[str, Definition] = {}
-    for definition in definitions:
-        by_name.setdefault(definition.name, definition)  # one that is shadowed may well say what its stronger says
-    found = lint({name: definition.description for name, definition in by_name.items()})
-    return {
-        (by_name[name].source, name): notes
-        for name, notes in found.items()
-        if by_name[name].source is not Source.BUILTIN
-    }
+def _known(config: Config, skills: tuple[str, ...]) -> Known:
+    return Known(
+        # What MCP servers offer is known only to whoever has connected to them.
+        tools=None if config.mcp_servers else (*KNOWN_TOOLS, *(tool.name for tool in config.tools)),
+        models=tuple(model.name for model in config.models),
+        skills=skills,
+    )
 
 
 def _unsupported(config: Config, path: Path) -> tuple[Problem, ...]:
