@@ -156,7 +156,8 @@ def _holds_unstorable(value: object) -> bool:
 
 
 def _fault(error: ErrorDetails, fields: tuple[str, ...]) -> Fault:
-    path = format_path(tuple(step if isinstance(step, int) else str(step) for step in error["loc"]))
+    steps = (step if isinstance(step, int) else str(step) for step in error["loc"])
+    path = format_path(tuple(step for step in steps if step != "[key]"))  # pydantic's word for a key that is wrong
     if error["type"] == "missing":
         return Fault(path, Reason(REQUIRED))
     if error["type"] == "extra_forbidden":
