@@ -134,13 +134,15 @@ def shown(document: Mapping[str, object]) -> dict[str, object]:
 
 
 def with_kept_headers(document: Mapping[str, object], before: RemoteAgent | None) -> dict[str, object]:
-    """The document with the stored value wherever a header holds the mask that was shown of it."""
+    """The document with the stored value wherever a header holds the mask that was shown of it; "" clears one."""
     headers = document.get("headers")
     if before is None or not isinstance(headers, Mapping):
         return dict(document)
     stored = {name.lower(): (value, mask) for (name, mask), value in _pairs(before)}
     kept = {}
     for name, value in headers.items():
+        if value == "":
+            continue  # cleared
         known = stored.get(str(name).lower())
         kept[name] = known[0] if known is not None and value == known[1] else value
     return {**document, "headers": kept}

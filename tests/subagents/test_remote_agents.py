@@ -63,7 +63,9 @@ def test_a_mask_that_comes_back_keeps_what_is_stored_and_anything_else_replaces_
         actor=TESTER,
     )
     assert callee(kept, {}).headers == {"authorization": SECRET, "X-Team": "blue"}
-    gone = services.update(REMOTE, "coder", {"headers": {}}, expected_version=kept.version, actor=TESTER)
+    gone = services.update(
+        REMOTE, "coder", {"headers": {"authorization": "", "X-Team": ""}}, expected_version=kept.version, actor=TESTER
+    )
     assert callee(gone, {}).headers == {}
 
 
