@@ -75,7 +75,8 @@ class RemoteAgent:
 
     @property
     def host(self) -> str:
-        return sealing.origin_of(self.url)
+        """Scheme, host and port as they were written; "" for this deployment."""
+        return "/".join(self.url.split("/", 3)[:3]) if self.url else ""
 
     @property
     def masked_headers(self) -> dict[str, str]:

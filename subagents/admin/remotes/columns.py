@@ -39,11 +39,11 @@ class RemoteColumns(DefinitionColumns):
 
     @display(description=_("Last contact"))
     def contact(self, obj: Any) -> SafeString:
-        return contact_in_words(getattr(obj, "use", None))
+        return contact_in_words(getattr(obj, "use", None), whole=False)
 
 
-def contact_in_words(contact: Contact | None) -> SafeString:
-    """When it was last spoken to and what came of it: a word, a shape and the sentence."""
+def contact_in_words(contact: Contact | None, *, whole: bool = True) -> SafeString:
+    """When it was last spoken to and what came of it: a word, a shape and, as a whole, the sentence."""
     if contact is None:
         return format_html("{}", gettext("never"))
     badge = format_html(
@@ -56,5 +56,5 @@ def contact_in_words(contact: Contact | None) -> SafeString:
         '<span class="sa-used">{} {}<span class="sa-sub">{}</span></span>',
         badge,
         moment(contact.at),
-        wording.say(contact.sentence) if contact.sentence else "",
+        wording.say(contact.sentence) if whole and contact.sentence else "",
     )
