@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-installed
 DEVELOPMENT := $(VENV)/.development-installed
 OLDER_CLIENT := $(VENV)/deepagents-0.7.8
+REFERENCE := $(VENV)/langgraph-dev
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo up test again lint bench messages openapi lock format clean
+.PHONY: help demo up test again lint oracle bench messages openapi lock format clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -28,6 +29,9 @@ again: $(DEVELOPMENT) ## part of the tests many times on both databases; ARGS="1
 
 lint: $(DEVELOPMENT) ## every wall: ruff, mypy, import-linter, djlint, migrations, checks, translations
 	@.ci/lint
+
+oracle: $(DEVELOPMENT) $(REFERENCE) ## the Agent Protocol server beside `langgraph dev`: what differs, and why
+	@$(BIN)/python -m tests.oracle $(REFERENCE)/bin/langgraph
 
 bench: $(DEVELOPMENT) ## measure the product against the floor server; ARGS are the harness's
 	@$(BIN)/python -m bench $(ARGS)
@@ -67,3 +71,9 @@ $(DEVELOPMENT): $(BIN)/python requirements.txt requirements-dev.txt constraints.
 	@$(PIP) install -r requirements.txt -r requirements-dev.txt -c constraints.txt
 	@$(PIP) install --no-deps --upgrade --target $(OLDER_CLIENT) deepagents==0.7.8
 	@touch $@ $(RUNTIME)
+
+# An environment of its own: the SDK inside ours would take the reference's server for its own.
+$(REFERENCE): tests/oracle/requirements.txt $(BIN)/python
+	@rm -rf $@ && $(PYTHON) -m venv $@
+	@$@/bin/python -m pip --disable-pip-version-check --quiet install -r tests/oracle/requirements.txt
+	@touch $@

@@ -68,7 +68,8 @@ def reach(lead: LeadDefinition, now: Registry, *, asked: bool = True) -> tuple[t
         return (), DelegationOff.AGENT
     if not asked:
         return (), DelegationOff.REQUEST
-    names = lead.scope.resolve(now.catalogue)
+    runnable = now.catalogue.runnable
+    names = tuple(name for name in lead.scope.resolve(now.catalogue) if runnable[name].works_here)
     if not names:
         return (), DelegationOff.SCOPE_EMPTY if lead.scope.kind is ScopeKind.ONLY else DelegationOff.NOBODY
     return names, None

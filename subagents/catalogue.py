@@ -103,6 +103,11 @@ class Entry:
         return self.state in RUNNABLE
 
     @property
+    def works_here(self) -> bool:
+        """Whether our own workers run it, so that `task` can call it; remote agents do not."""
+        return self.source is not Source.REMOTE
+
+    @property
     def key(self) -> str:
         return row_key(self.source, self.name)
 

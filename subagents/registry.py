@@ -222,9 +222,7 @@ def resolve_dispatch(
     Source: product.md §4.
     """
     catalogue = (now or current(max_age=0)).catalogue
-    runnable = {
-        name: entry for name, entry in catalogue.runnable.items() if in_background or entry.source is not Source.REMOTE
-    }
+    runnable = {name: entry for name, entry in catalogue.runnable.items() if in_background or entry.works_here}
     permitted = [name for name in dict.fromkeys(allowed) if name in runnable]
     meant = match(name_from_model, permitted)
     if isinstance(meant, str):
@@ -233,7 +231,7 @@ def resolve_dispatch(
     if isinstance(once_allowed, Refusal):
         return meant
     if once_allowed in catalogue.runnable:
-        return refuse(name_from_model, permitted, because=f"{once_allowed} works elsewhere: use start_async_task.")
+        return refuse(name_from_model, permitted, because=f"{once_allowed} works elsewhere: task cannot call it.")
     holder = catalogue.holder(once_allowed)
     why = _UNAVAILABLE.get(holder.state, "") if holder else ""
     return refuse(name_from_model, permitted, because=f"{once_allowed} is not available: {why or 'it is gone.'}")

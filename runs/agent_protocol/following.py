@@ -92,12 +92,18 @@ def joined(
             yield orjson.dumps({"__error__": frames.error})
         else:
             # Up to the end: what waited behind this run has had its turn already, and is not of these values.
-            yield (await database().call(_state, run, frames.end_seq)).json()
+            values = (await database().call(_state, run, frames.end_seq)).json()
+            yield _asking(values, frames.asked) if frames.asked else values
 
     again = "wait" if place else "join"
     place = place or place_of(run)
     headers = {"Content-Location": place, "Location": f"{place}/{again}"}
     return LastingResponse(body, media_type="application/json", headers=headers)
+
+
+def _asking(values: bytes, asked: Any) -> bytes:
+    """The values of a run that ended with a question, as the reference tells them: beside what is asked."""
+    return orjson.dumps({**orjson.loads(values), "__interrupt__": asked})
 
 
 def _told(answer: Callable[[UUID, int | None], bytes], run_id: UUID, frames: Frames) -> bytes:

@@ -57,6 +57,7 @@ class Frames:
         self._of_graph = False
         self.end_seq: int | None = None
         self.error: dict[str, str] | None = None  # of a run that failed
+        self.asked: Any = None  # what a graph asks of somebody, on whom the run now waits
 
     @property
     def ended(self) -> bool:
@@ -111,6 +112,7 @@ class Frames:
             if "values" in self._modes:
                 yield "values", self._state.json()
         elif mode == "interrupts":
+            self.asked = part.get("data")
             if self._modes & {"values", "updates"}:
                 yield "updates", orjson.dumps({"__interrupt__": part.get("data")})
         elif mode in self._modes or (mode == "messages" and "messages-tuple" in self._modes):

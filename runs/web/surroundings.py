@@ -53,6 +53,7 @@ def surroundings() -> Surroundings:
                 description=entry.definition.description,
             )
             for entry in now.catalogue.runnable.values()
+            if entry.works_here
         ),
         agents=agents.choices(now),
         max_total=now.config.subagents.max_total_per_run,

@@ -139,7 +139,7 @@ def _plan(
     roster = tuple(
         RosterEntry(name=name, description=now.catalogue.runnable[name].definition.description)
         for name in allowed
-        if name in now.catalogue.runnable and now.catalogue.runnable[name].source is not Source.REMOTE
+        if name in now.catalogue.runnable and now.catalogue.runnable[name].works_here
     )
     is_subagent = run.depth > 0 or bool(definition.get("called_directly"))
     enabled = bool(definition.get("delegation_enabled")) and not is_subagent

@@ -91,8 +91,11 @@ async def interrupted(caller: Caller) -> str:
 
 
 async def test_a_dynamic_interrupt_is_a_finished_run_on_an_interrupted_thread(anna: Caller):
-    thread_id = await interrupted(anna)
+    thread_id = await anna.thread()
+    told = await anna.sdk.runs.wait(thread_id, "letters", input=ASKED)
+    assert [one["value"]["question"] for one in told["__interrupt__"]] == ["Send it?"]
     (run,) = await anna.sdk.runs.list(thread_id)
+    assert await anna.sdk.runs.join(thread_id, run["run_id"]) == told
     thread = await anna.sdk.threads.get(thread_id)
     assert (run["status"], thread["status"]) == ("success", "interrupted")
     assert run["assistant_id"] == assistant_id("letters")
@@ -191,6 +194,7 @@ async def test_a_graph_within_is_streamed_with_its_path_to_who_asks_for_it(
 async def test_whoever_waits_for_a_graph_or_streams_it_is_told_all_of_its_state(anna: Caller):
     thread_id = await anna.thread()
     values: Any = await anna.sdk.runs.wait(thread_id, "letters", input=ASKED)
+    assert values.pop("__interrupt__")
     assert values == (await anna.sdk.threads.get(thread_id))["values"]
     assert values["draft"] == "Dear Ada"
     resume: Any = {"command": {"resume": "yes"}, "stream_mode": "values"}
