@@ -11,6 +11,7 @@ import pytest
 
 from runs.models import Run
 from runs.statuses import RunStatus
+from tests.patience import PATIENCE_SECONDS
 from tests.runs.invariants import assert_whole
 from tests.runs.wire.callers import asks, caller_at, contents, events_of, eventually, in_database, said, text_in
 from tests.scripted_model import scripts
@@ -69,8 +70,16 @@ async def test_a_wait_outlives_the_web_process_that_took_it(anna: Caller, web: W
     script_id, prompt = scripts.gated("waits")
     # A client of its own: it has no second, idle connection that dies at the same time.
     client = caller_at(web.url, anna.user, anna.key)
+    taken = asyncio.Event()
+
+    async def answered(_response: Any) -> None:
+        taken.set()
+
+    client.sdk.http.client.event_hooks["response"].append(answered)
     waiting = asyncio.create_task(client.sdk.runs.wait(thread_id, LEAD, input=said(prompt)))
     await model.until(lambda seen: bool(seen.calls_of(script_id)))
+    # Before the answer's head has come, which says where the run is, nobody can come back to it.
+    await asyncio.wait_for(taken.wait(), PATIENCE_SECONDS)
     await asyncio.to_thread(web.end, signal.SIGKILL)
     await asyncio.to_thread(web.start)
     model.open_gate("waits")
