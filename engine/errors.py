@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Any, Final
 
 from engine.reasons import Reason, reason_of
 from engine.reasons import gettext_noop as _
@@ -305,24 +305,22 @@ def _quoted(error: BaseException) -> str:
 
 
 def _provider_message(error: BaseException) -> str:
-    body = _body_of(error)
-    inner = body.get("error") if isinstance(body, Mapping) else None
-    for holder in (body, inner):
-        if isinstance(holder, Mapping) and isinstance(holder.get("message"), str):
+    for holder in _answered(error):
+        if isinstance(holder.get("message"), str):
             return str(holder["message"])
     said = getattr(error, "error", None)  # ollama's
     return said if isinstance(said, str) else ""
 
 
-def _body_of(error: BaseException) -> object:
-    """What the server answered, as the SDKs of OpenAI and Anthropic (`body`) and of Google (`details`) keep it."""
-    return getattr(error, "body", None) or getattr(error, "details", None)
+def _answered(error: BaseException) -> list[Mapping[str, Any]]:
+    """What the server answered, as the SDKs of OpenAI and Anthropic (`body`) and of Google (`details`) keep it, and
+    the `error` within."""
+    body = getattr(error, "body", None) or getattr(error, "details", None)
+    inner = body.get("error") if isinstance(body, Mapping) else None
+    return [holder for holder in (body, inner) if isinstance(holder, Mapping)]
 
 
 def _provider_code(error: BaseException) -> str:
     """The provider's own word for the error, such as insufficient_quota."""
-    body = _body_of(error)
-    inner = body.get("error") if isinstance(body, Mapping) else None
-    holders = [holder for holder in (body, inner) if isinstance(holder, Mapping)]
-    words = [holder.get(name) for holder in holders for name in ("code", "type")]
+    words = [holder.get(name) for holder in _answered(error) for name in ("code", "type")]
     return " ".join(word for word in words if isinstance(word, str))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from runs import agents
 from runs.assistant_ids import assistant_id
-from subagents.definitions import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,7 +55,7 @@ def _leads(now: Registry) -> Iterable[SystemAssistant]:
 
 def _subagents(now: Registry) -> Iterable[SystemAssistant]:
     for name, entry in sorted(now.catalogue.runnable.items()):
-        if entry.source is Source.REMOTE:
+        if not entry.works_here:
             continue  # whoever wants it asks the server it is on
         definition = entry.definition
         yield SystemAssistant(

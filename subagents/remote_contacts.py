@@ -76,7 +76,8 @@ def opened(agent: RemoteAgent) -> Callee:
 def try_out(agent: RemoteAgent, config: Config) -> RemoteFault | None:
     """Ask the agent's server whether tasks could be started; None when they could. Takes at most its own time limits.
 
-    Not to be called inside a transaction: it waits for somebody else's computer.
+    What came of it is noted as the last contact, unless there is no server to speak to. Not to be called inside a
+    transaction: it waits for somebody else's computer.
     """
     policy = Policy.of(config.outbound.allow_private)
 
@@ -87,9 +88,12 @@ def try_out(agent: RemoteAgent, config: Config) -> RemoteFault | None:
         finally:
             await servers.aclose()
 
+    found: RemoteFault | None = None
     try:
         called = opened(agent)
         async_to_sync(ask)()
     except RemoteFault as fault:
-        return fault
-    return None
+        found = fault
+    if agent.url is not None:
+        note_contact(agent.name, found)
+    return found

@@ -22,6 +22,7 @@ from langchain_core.messages.ai import add_ai_message_chunks
 from langchain_core.messages.tool import ToolCall, ToolCallChunk, invalid_tool_call, tool_call
 
 from engine.errors import ModelSilent, StreamCut, within_answer
+from engine.middleware.names import WRITTEN_BY
 from engine.middleware.reply import Guard
 from engine.models.gate import ModelGate
 from engine.text import clean
@@ -81,7 +82,10 @@ class ModelStreamMiddleware(Guard):
             return await read_reply(self._bound(request), messages, gate=self._gate, on_text=hand_on)
 
         reply = await self._gate.call(attempt, pause=request.runtime.context.pause)
-        return ModelResponse(result=[reply.model_copy(update={"id": reply_id})])
+        changes: dict[str, Any] = {"id": reply_id}
+        if self._gate.name:
+            changes["response_metadata"] = {**reply.response_metadata, WRITTEN_BY: self._gate.name}
+        return ModelResponse(result=[reply.model_copy(update=changes)])
 
     def _bound(self, request: Request) -> Runnable[Any, Any]:
         """The model with the offered tools, kept: describing them costs more than all guards together."""

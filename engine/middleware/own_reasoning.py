@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from langchain_core.messages import AIMessage
 
-from engine.middleware.reply import Guard, replace_reply, reply_of
+from engine.middleware.names import WRITTEN_BY
+from engine.middleware.reply import Guard
 
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
 
     from engine.middleware.reply import Handler, Request, Response
 
-WRITTEN_BY: Final = "model_entry"  # key of response_metadata: the name in config.yaml of the model that replied
 _BLOCKS: Final = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
 _FIELDS: Final = frozenset(
     {
@@ -26,7 +26,7 @@ _FIELDS: Final = frozenset(
 
 
 class OwnReasoningMiddleware(Guard):
-    """Note on each reply which model wrote it; leave the reasoning of all others out of the request.
+    """Leave the reasoning of all other models out of the request.
 
     Some providers refuse a conversation whose reasoning does not come back word for word, others refuse one that
     holds reasoning they did not sign. Stands before the history repair, which sees to what is left of a message.
@@ -42,12 +42,7 @@ class OwnReasoningMiddleware(Guard):
         messages = [self._readable(message) for message in request.messages]
         if any(new is not old for new, old in zip(messages, request.messages, strict=True)):
             request = request.override(messages=messages)
-        response = await handler(request)
-        reply = reply_of(response)
-        if reply is None:
-            return response
-        metadata = {**reply.response_metadata, WRITTEN_BY: self._model}
-        return replace_reply(response, reply.model_copy(update={"response_metadata": metadata}))
+        return await handler(request)
 
     def _readable(self, message: AnyMessage) -> AnyMessage:
         if not isinstance(message, AIMessage) or message.response_metadata.get(WRITTEN_BY) == self._model:

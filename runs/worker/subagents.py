@@ -12,7 +12,6 @@ from engine.tools.registry import allowed_tools, tool_names
 from runs.raising import with_raised
 from runs.worker.leads import narrowed, resolved, token_limit, tree_limit
 from subagents import registry
-from subagents.definitions import Source
 from subagents.errors import UnknownAgent
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def subagent_called_directly(run: Run, now: Registry) -> Entry | None:
         now.lead(run.agent)
     except UnknownAgent:
         entry = now.catalogue.runnable.get(run.agent)
-        return None if entry is None or entry.source is Source.REMOTE else entry
+        return entry if entry is not None and entry.works_here else None
     return None
 
 

@@ -178,8 +178,6 @@ class RemoteTrial(RemotesView):
     def post(self, request: Any, name: str) -> Response:
         entry, config = self.entry(name), registry.current().config
         fault = remote_contacts.try_out(entry.agent, config)
-        if entry.agent.url is not None:
-            remote_contacts.note_contact(entry.name, fault)
         return Response(
             {
                 "at": timezone.now(),

@@ -118,8 +118,6 @@ class RemoteAdmin(RemoteColumns, DefinitionAdmin):
         if request.method != "POST" or entry is None or entry.problems:
             return self.none_such(request)
         fault = remote_contacts.try_out(entry.agent, now.config)
-        if entry.agent.url is not None:
-            remote_contacts.note_contact(entry.name, fault)
         if fault is None:
             messages.success(request, gettext("%(name)s answers and knows its graph.") % {"name": entry.agent.title})
         else:

@@ -60,8 +60,6 @@ class Command(VerbCommand):
         if entry is None:
             raise CommandError("There is no such remote agent.", returncode=Exit.NOT_FOUND)
         fault = remote_contacts.try_out(entry.agent, now.config)
-        if entry.agent.url is not None:
-            remote_contacts.note_contact(entry.name, fault)
         if fault is not None:
             raise CommandError(str(fault.sentence), returncode=Exit.FAILED)
         self.tell(f"{entry.name} answers and knows its graph.")
