@@ -356,6 +356,7 @@ def _unsupported(config: Config, path: Path) -> tuple[Problem, ...]:
     asked: dict[str, bool] = {
         "tools": bool(config.tools),
         "mcp_servers": bool(config.mcp_servers),
+        "async_subagents": bool(config.async_subagents),
         "acp_agents": bool(config.acp_agents),
     }
     message = Reason(_("this has no effect in this version yet"))

@@ -145,6 +145,12 @@ def test_variables_of_the_file_are_expanded_in_header_values_only_and_only_to_be
     assert entry.agent.masked_headers == {"Authorization": "••••"}
 
 
+def test_whoever_names_agents_in_the_file_is_told_that_no_run_calls_them_yet(write_config):
+    write_config("async_subagents: [{name: far, description: Works far away., graph_id: g}]\n")
+    (problem,) = registry.current(fresh=True).problems
+    assert (problem.path, str(problem.message)) == ("async_subagents", "this has no effect in this version yet")
+
+
 def test_one_bad_entry_of_the_file_makes_only_itself_invalid(write_config):
     write_config(
         "async_subagents:\n- {name: good, description: Works., graph_id: g}\n"
